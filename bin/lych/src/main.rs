@@ -1,0 +1,3 @@
+//! The warden's command.
+
+fn main() {}

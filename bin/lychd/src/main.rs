@@ -1,0 +1,3 @@
+//! The gate's daemon.
+
+fn main() {}

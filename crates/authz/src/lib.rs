@@ -1,0 +1,1 @@
+//! The gate every outward beginning passes.

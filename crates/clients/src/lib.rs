@@ -1,0 +1,1 @@
+//! MCP client configurations in, expected servers out.

@@ -1,0 +1,1 @@
+//! Preserve to record, in that order.

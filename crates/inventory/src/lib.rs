@@ -1,0 +1,1 @@
+//! Looks at every process; cannot signal one.

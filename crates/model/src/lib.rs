@@ -1,0 +1,35 @@
+//! The nouns every room shares: ids, times, paths, secrets, processes, calls and the records of the log.
+//!
+//! The ground floor depends on no other room and does no I/O. What two rooms must agree on is named
+//! here first; what only one room needs stays there.
+
+mod call;
+mod fault;
+mod foreign;
+mod home;
+mod id;
+mod journal;
+mod known;
+mod launch;
+mod process;
+mod record;
+mod secret;
+mod session;
+mod time;
+
+pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
+pub use fault::{Exit, Explain, Fault};
+pub use foreign::Foreign;
+pub use home::{Home, HomeError};
+pub use id::{
+    CallId, ChannelName, ConnectionId, IdError, IncidentId, LogId, OperationName, SecretName,
+    SessionId,
+};
+pub use journal::{Journal, NotDurable, Receipt, Stub, Ticket};
+pub use known::Known;
+pub use launch::{LaunchRecord, LinkSeen};
+pub use process::{ChainLink, ExeId, LinkRole, Operator, Presence, ProcessId, ProcessRef, Seen};
+pub use record::{Act, Body, Denial, Entry, Kind, Lost, LostBasis, OutcomeBody, Scope, Seq};
+pub use secret::Secret;
+pub use session::SessionState;
+pub use time::{Clock, Stamp, Wall};

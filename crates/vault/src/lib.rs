@@ -1,0 +1,1 @@
+//! Secrets, sealed with where they may go.

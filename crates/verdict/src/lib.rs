@@ -1,0 +1,1 @@
+//! Judges from values given to it; reads nothing.

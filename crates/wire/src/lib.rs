@@ -1,0 +1,1 @@
+//! What the two wings say to each other.

@@ -1,0 +1,1 @@
+//! What tests share: a world with its own home, clock and ids.
