@@ -3,6 +3,13 @@
 //! The only room with `unsafe` and, beside one file of `supervise`, with `cfg(target_os)`. It looks and
 //! holds; nothing here, and nothing below it, can send a signal.
 
+#[cfg(target_os = "linux")]
+mod exit_info;
+#[cfg(target_os = "linux")]
+mod stat;
+
 pub mod clock;
 pub mod durable;
 pub mod lock;
+#[cfg(target_os = "linux")]
+pub mod process;

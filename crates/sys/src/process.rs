@@ -1,0 +1,290 @@
+//! Holds one process by a descriptor, so that its number can be given to nobody else unnoticed.
+//!
+//! A [`Handle`] can look and wait. It cannot signal: only `supervise` may, through [`AsFd`].
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use model::{Known, ProcessId};
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    fs::{fstat, fstatfs},
+    process::{Pid, PidfdFlags, pidfd_open},
+};
+
+use crate::clock::{boot_id, boot_millis};
+pub use crate::{
+    exit_info::ExitStatus,
+    stat::{ProcStat, State},
+};
+
+/// A living process, held by its pidfd (pidfd_open(2)).
+#[derive(Debug)]
+pub struct Handle {
+    pidfd: OwnedFd,
+    id: ProcessId,
+    stat: ProcStat,
+}
+
+impl Handle {
+    /// Opens the process that has this number now.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none or it has ended, a zombie included; anything else is the kernel's
+    /// refusal, and then nothing is known about the process.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let number = number.ok_or_else(|| gone(pid))?;
+        let pidfd = pidfd_open(number, PidfdFlags::empty()).map_err(|errno| {
+            if errno == rustix::io::Errno::SRCH {
+                gone(pid)
+            } else {
+                errno.into()
+            }
+        })?;
+        // The order matters: what is read between opening the pidfd and seeing it alive belongs to the
+        // process it holds. Read first, and the number may have changed hands before the pidfd is open.
+        let stat = read_stat(pid)?;
+        if has_exited(pidfd.as_fd(), Duration::ZERO)? {
+            return Err(gone(pid));
+        }
+        let id = ProcessId {
+            boot_id: boot_id()?,
+            pid,
+            start_ticks: stat.start_ticks,
+            pidfd_inode: inode(pidfd.as_fd())?,
+        };
+        Ok(Self { pidfd, id, stat })
+    }
+
+    /// Opens the process with this identity, and no later holder of its number.
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended, also if another process has its number now.
+    pub fn reopen(id: &ProcessId) -> io::Result<Self> {
+        let handle = Self::open(id.pid)?;
+        if handle.id.same(id) {
+            Ok(handle)
+        } else {
+            Err(gone(id.pid))
+        }
+    }
+
+    /// Returns who it is.
+    #[must_use]
+    pub const fn id(&self) -> &ProcessId {
+        &self.id
+    }
+
+    /// Returns its fields as they were when it was opened.
+    #[must_use]
+    pub const fn stat(&self) -> &ProcStat {
+        &self.stat
+    }
+
+    /// Reads its fields as they are now.
+    ///
+    /// # Errors
+    /// `NotFound` if it has been reaped since: the number may then be another's, and nothing is returned.
+    pub fn stat_now(&self) -> io::Result<ProcStat> {
+        let stat = read_stat(self.id.pid)?;
+        // A zombie keeps its number until it is reaped, so its line is still its own.
+        if stat.start_ticks == self.id.start_ticks && (stat.state.is_dead() || self.is_alive()?) {
+            Ok(stat)
+        } else {
+            Err(gone(self.id.pid))
+        }
+    }
+
+    /// Tells whether it still lives; a zombie does not.
+    ///
+    /// # Errors
+    /// The kernel could not be asked: the process is then neither known to live nor known to be dead.
+    pub fn is_alive(&self) -> io::Result<bool> {
+        has_exited(self.pidfd.as_fd(), Duration::ZERO).map(|exited| !exited)
+    }
+
+    /// Waits until it has ended, at most this long, and tells whether it has.
+    ///
+    /// # Errors
+    /// The kernel could not be asked.
+    pub fn wait_exit(&self, at_most: Duration) -> io::Result<bool> {
+        has_exited(self.pidfd.as_fd(), at_most)
+    }
+
+    /// Returns how it ended, if it has and the kernel tells (Linux 6.15, after its parent has reaped it).
+    #[must_use]
+    pub fn exit_status(&self) -> Known<ExitStatus> {
+        crate::exit_info::read(self.pidfd.as_fd())
+    }
+}
+
+impl AsFd for Handle {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+fn gone(pid: u32) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::NotFound,
+        format!("process {pid} does not exist any more"),
+    )
+}
+
+fn read_stat(pid: u32) -> io::Result<ProcStat> {
+    let line = fs::read(format!("/proc/{pid}/stat")).map_err(|error| {
+        // A process that is reaped between open and read gives ESRCH.
+        if error.raw_os_error() == Some(libc::ESRCH) {
+            gone(pid)
+        } else {
+            error
+        }
+    })?;
+    ProcStat::parse(&line)
+}
+
+/// A pidfd becomes readable when its process has ended, before its parent has reaped it.
+fn has_exited(pidfd: BorrowedFd<'_>, at_most: Duration) -> io::Result<bool> {
+    let limit = u64::try_from(at_most.as_millis()).unwrap_or(u64::MAX);
+    let deadline = boot_millis().saturating_add(limit);
+    loop {
+        let left = Duration::from_millis(deadline.saturating_sub(boot_millis()));
+        let timeout = Timespec::try_from(left.min(LONGEST_POLL)).map_err(io::Error::other)?;
+        let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) if boot_millis() >= deadline => return Ok(false),
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+}
+
+/// poll(2) counts time without suspend; asking again this often keeps the deadline on the boot clock.
+const LONGEST_POLL: Duration = Duration::from_secs(60);
+
+/// `PID_FS_MAGIC` of the kernel's `include/uapi/linux/magic.h`.
+const PIDFS: u64 = 0x5049_4446;
+
+/// Returns the pidfd's inode where it names the process; before Linux 6.9 all pidfds share one inode.
+fn inode(pidfd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
+    static ON_PIDFS: OnceLock<bool> = OnceLock::new();
+    let on_pidfs = *ON_PIDFS.get_or_init(|| {
+        fstatfs(pidfd).is_ok_and(|fs| u64::try_from(fs.f_type).is_ok_and(|magic| magic == PIDFS))
+    });
+    if on_pidfs {
+        Ok(Some(fstat(pidfd)?.st_ino))
+    } else {
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    fn cat() -> Child {
+        Command::new("cat")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_living_process_is_known_by_its_start_and_is_alive() {
+        let mut child = cat();
+        let handle = Handle::open(child.id()).unwrap();
+
+        assert!(handle.is_alive().unwrap());
+        assert_eq!(handle.stat().ppid, std::process::id());
+        assert_eq!(handle.stat_now().unwrap().pid, child.id());
+        assert!(!handle.wait_exit(Duration::from_millis(1)).unwrap());
+        assert!(handle.exit_status().value().is_none());
+
+        drop(child.stdin.take());
+        assert!(handle.wait_exit(SOON).unwrap());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_zombie_is_dead_and_cannot_be_opened() {
+        let mut child = cat();
+        let handle = Handle::open(child.id()).unwrap();
+        drop(child.stdin.take());
+
+        assert!(handle.wait_exit(SOON).unwrap());
+        assert!(!handle.is_alive().unwrap());
+        assert!(handle.stat_now().unwrap().state.is_dead());
+        let again = Handle::open(child.id()).unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::NotFound);
+
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn how_a_reaped_process_ended_can_still_be_read() {
+        let mut child = cat();
+        let handle = Handle::open(child.id()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        match handle.exit_status() {
+            Known::Yes(status) => assert_eq!(
+                status,
+                ExitStatus::Signaled {
+                    signal: 9,
+                    core_dumped: false
+                }
+            ),
+            Known::Unknown { unknown } => assert!(unknown.contains("kernel"), "{unknown}"),
+        }
+    }
+
+    #[test]
+    fn a_handle_reopens_its_own_process_and_no_other() {
+        let mut child = cat();
+        let id = Handle::open(child.id()).unwrap().id().clone();
+        let mut other = id.clone();
+        other.start_ticks += 1;
+
+        assert!(Handle::reopen(&id).is_ok());
+        let refused = Handle::reopen(&other).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::NotFound);
+
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn two_processes_have_two_pidfd_inodes_where_the_kernel_has_pidfs() {
+        let mut child = cat();
+        let one = Handle::open(child.id()).unwrap();
+        let own = Handle::open(std::process::id()).unwrap();
+
+        if let (Some(a), Some(b)) = (one.id().pidfd_inode, own.id().pidfd_inode) {
+            assert_ne!(a, b);
+        }
+
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn number_zero_and_one_beyond_all_are_not_found() {
+        for pid in [0, u32::MAX] {
+            let error = Handle::open(pid).unwrap_err();
+
+            assert_eq!(error.kind(), io::ErrorKind::NotFound, "{pid}");
+        }
+    }
+}
