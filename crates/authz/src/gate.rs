@@ -1,0 +1,386 @@
+//! The one lock: clear, close, settle.
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+
+use model::{
+    Body, CallId, ChannelName, Denial, Digest, Entry, Foreign, Journal, Kind, OperationName,
+    Operator, OutcomeBody, ProcessId, Scope, SecretName, Seq, SessionId, Ticket, Withdrawal,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    ask::{Ask, Cleared, Permit, Refused},
+    run::Run,
+    sync::{Mutex, lock},
+};
+
+/// What two equal writes have in common.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Twin {
+    pub(crate) channel: ChannelName,
+    pub(crate) operation: Option<OperationName>,
+    pub(crate) arguments: Digest,
+}
+
+impl Twin {
+    pub(crate) fn of(ask: &Ask) -> Option<Self> {
+        ask.is_write.then(|| Self {
+            channel: ask.target.channel.clone(),
+            operation: ask.target.operation.clone(),
+            arguments: ask.arguments,
+        })
+    }
+}
+
+/// How far a call in memory has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Attempted,
+    Cleared,
+}
+
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) session: SessionId,
+    pub(crate) channel: ChannelName,
+    pub(crate) secret: Option<SecretName>,
+    pub(crate) stage: Stage,
+    pub(crate) cancel: CancellationToken,
+}
+
+impl Call {
+    fn is_in(&self, scope: &Scope) -> bool {
+        match scope {
+            Scope::Run { session } => self.session == *session,
+            Scope::Channel { channel } => self.channel == *channel,
+            Scope::Secret { secret } => self.secret.as_ref() == Some(secret),
+            Scope::All => true,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    pub(crate) runs: HashMap<SessionId, Run>,
+    pub(crate) calls: HashMap<CallId, Call>,
+    /// Writes whose outcome is not known or not final; they outlive their call and their run.
+    pub(crate) open_writes: HashMap<Twin, CallId>,
+    pub(crate) closed_channels: HashMap<ChannelName, Option<Seq>>,
+    pub(crate) closed_secrets: HashMap<SecretName, Option<Seq>>,
+    pub(crate) self_reports: HashMap<SessionId, Foreign>,
+    pub(crate) locked: bool,
+    /// Set once something could not be recorded; nothing is cleared from then on.
+    pub(crate) unrecordable: bool,
+}
+
+impl State {
+    pub(crate) fn run_of(&self, holder: &ProcessId) -> Option<SessionId> {
+        let same = |run: &Run| run.holder.as_ref().is_some_and(|known| known.same(holder));
+        self.runs
+            .iter()
+            .find(|(_, run)| same(run) && !run.lost)
+            .map(|(id, _)| *id)
+    }
+
+    pub(crate) fn cancel_uncleared(&self, session: SessionId) {
+        let waiting = |call: &&Call| call.session == session && call.stage == Stage::Attempted;
+        self.calls
+            .values()
+            .filter(waiting)
+            .for_each(|call| call.cancel.cancel());
+    }
+
+    /// Why this call may not begin, the closed scopes first.
+    pub(crate) fn refusal(&self, ask: &Ask) -> Option<Denial> {
+        let run = self.runs.get(&ask.session);
+        let revoked = |scope: &str, seq: &Option<Seq>| Denial::Revoked {
+            scope: scope.to_owned(),
+            seq: *seq,
+        };
+        if let Some(why) = run.map_or(Some(Denial::ClientLost), Run::closed) {
+            return Some(why);
+        }
+        if let Some(seq) = self.closed_channels.get(&ask.target.channel) {
+            return Some(revoked("channel", seq));
+        }
+        if let Some(seq) = ask
+            .secret
+            .as_ref()
+            .and_then(|name| self.closed_secrets.get(name))
+        {
+            return Some(revoked("secret", seq));
+        }
+        if self.locked {
+            return Some(Denial::Locked);
+        }
+        if self.unrecordable {
+            return Some(Denial::NotRecorded);
+        }
+        if ask.is_write && run.is_some_and(|run| run.holder.is_none()) {
+            return Some(Denial::OwnershipIncomplete);
+        }
+        let open = Twin::of(ask).and_then(|twin| self.open_writes.get(&twin).copied());
+        open.filter(|of| *of != ask.call)
+            .map(|of| Denial::Repeat { of })
+    }
+
+    fn close(&mut self, scope: &Scope, seq: Option<Seq>) {
+        match scope {
+            Scope::Run { session } => {
+                if let Some(run) = self.runs.get_mut(session) {
+                    run.revoked.get_or_insert(seq);
+                }
+            }
+            Scope::Channel { channel } => {
+                self.closed_channels.entry(channel.clone()).or_insert(seq);
+            }
+            Scope::Secret { secret } => {
+                self.closed_secrets.entry(secret.clone()).or_insert(seq);
+            }
+            Scope::All => self.locked = true,
+        }
+    }
+}
+
+/// Where all authority of one daemon is decided.
+pub struct Gate {
+    pub(crate) state: Mutex<State>,
+    pub(crate) journal: Arc<dyn Journal>,
+}
+
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gate").finish_non_exhaustive()
+    }
+}
+
+/// What a closing did.
+#[derive(Debug)]
+pub struct Closed {
+    /// The claim on its record. If it fails the closing still holds, but is not on record.
+    pub ticket: Ticket,
+    /// Calls whose bytes may already have left.
+    pub in_flight: Vec<CallId>,
+    /// Whether there was anything to close: an unknown run is closed by nobody.
+    pub known: bool,
+}
+
+/// A write that an earlier daemon left open.
+#[derive(Debug, Clone)]
+pub struct OpenCall {
+    /// Which call.
+    pub call: CallId,
+    /// Its channel.
+    pub channel: ChannelName,
+    /// Its operation.
+    pub operation: Option<OperationName>,
+    /// Digest of its arguments.
+    pub arguments: Digest,
+}
+
+impl Gate {
+    /// Returns a gate that writes to `journal`; it starts locked.
+    #[must_use]
+    pub fn new(journal: Arc<dyn Journal>) -> Self {
+        let state = State {
+            locked: true,
+            ..State::default()
+        };
+        Self {
+            state: Mutex::new(state),
+            journal,
+        }
+    }
+
+    /// Lets one call's bytes leave, if nothing has closed in the meantime.
+    ///
+    /// The connection is already up, so that what follows is the sending itself. The record is pushed,
+    /// not awaited: the attempt is on disk, and after a crash an attempt without outcome is unresolved.
+    ///
+    /// # Errors
+    /// Something closed since the attempt, or a twin of this write is open.
+    pub fn clear(&self, permit: Permit) -> Result<Cleared, Refused> {
+        let mut state = lock(&self.state);
+        let cancelled = permit.cancel.is_cancelled().then_some(Denial::ClientLost);
+        if let Some(why) = state.refusal(&permit.ask).or(cancelled) {
+            state.calls.remove(&permit.ask.call);
+            return Err(self.deny(&permit.ask, permit.attempt_seq, why));
+        }
+        let ticket = self.journal.push(self.entry(
+            &permit.ask,
+            Kind::Cleared,
+            permit.attempt_seq,
+            Body::Empty,
+        ));
+        if ticket.seq().is_none() {
+            state.unrecordable = true;
+            state.calls.remove(&permit.ask.call);
+            return Err(self.deny(&permit.ask, permit.attempt_seq, Denial::NotRecorded));
+        }
+        if let Some(call) = state.calls.get_mut(&permit.ask.call) {
+            call.stage = Stage::Cleared;
+        }
+        if let Some(twin) = Twin::of(&permit.ask) {
+            state.open_writes.insert(twin, permit.ask.call);
+        }
+        Ok(Cleared {
+            ask: permit.ask,
+            attempt_seq: permit.attempt_seq,
+            cancel: permit.cancel,
+        })
+    }
+
+    /// Takes authority away, from the very next call on.
+    ///
+    /// Calls that were not cleared are cancelled and can no longer be; calls in flight are cancelled too
+    /// and listed, because their bytes may have left.
+    pub fn close(&self, scope: Scope, reason: Foreign, by: Option<Operator>) -> Closed {
+        let mut state = lock(&self.state);
+        let concerned: Vec<(CallId, Stage)> = state
+            .calls
+            .iter()
+            .filter(|(_, call)| call.is_in(&scope))
+            .map(|(id, call)| (*id, call.stage))
+            .collect();
+        let in_flight: Vec<CallId> = concerned
+            .iter()
+            .filter(|(_, stage)| *stage == Stage::Cleared)
+            .map(|(id, _)| *id)
+            .collect();
+        let session = match &scope {
+            Scope::Run { session } => Some(*session),
+            Scope::Channel { .. } | Scope::Secret { .. } | Scope::All => None,
+        };
+        let known = session.is_none_or(|session| state.runs.contains_key(&session));
+        let ticket = self.journal.push(Entry {
+            kind: Kind::Revoked,
+            session,
+            call: None,
+            refers_to: None,
+            body: Body::Revoked {
+                scope: scope.clone(),
+                reason,
+                by,
+                in_flight: in_flight.clone(),
+            },
+        });
+        state.unrecordable |= ticket.seq().is_none();
+        state.close(&scope, ticket.seq());
+        for (id, _) in &concerned {
+            if let Some(call) = state.calls.get(id) {
+                call.cancel.cancel();
+            }
+        }
+        Closed {
+            ticket,
+            in_flight,
+            known,
+        }
+    }
+
+    /// Opens what [`close`](Self::close) of everything shut: the vault is unlocked.
+    ///
+    /// `left_open` are the writes whose outcome an earlier daemon did not learn.
+    pub fn unlocked(&self, left_open: Vec<OpenCall>) {
+        let mut state = lock(&self.state);
+        for open in left_open {
+            let twin = Twin {
+                channel: open.channel,
+                operation: open.operation,
+                arguments: open.arguments,
+            };
+            state.open_writes.entry(twin).or_insert(open.call);
+        }
+        state.locked = false;
+    }
+
+    /// Gives a channel or secret back; a policy applied anew does that.
+    pub fn reopen(&self, channels: &HashSet<ChannelName>, secrets: &HashSet<SecretName>) {
+        let mut state = lock(&self.state);
+        state
+            .closed_channels
+            .retain(|name, _| !channels.contains(name));
+        state
+            .closed_secrets
+            .retain(|name, _| !secrets.contains(name));
+    }
+
+    /// Records how a cleared call ended. Only after the ticket may the answer go to the agent.
+    pub fn settle(&self, cleared: Cleared, outcome: OutcomeBody) -> Ticket {
+        let mut state = lock(&self.state);
+        state.calls.remove(&cleared.ask.call);
+        let (kind, is_final) = match &outcome {
+            OutcomeBody::Withdrawn { .. } => (Kind::Withdrawn, true),
+            OutcomeBody::Answered { .. } => (Kind::Answered, true),
+            OutcomeBody::Outliving { .. } => (Kind::Outliving, false),
+            OutcomeBody::Waiting { .. } => (Kind::Waiting, false),
+            OutcomeBody::Unresolved { .. } => (Kind::Unresolved, false),
+        };
+        if is_final && let Some(twin) = Twin::of(&cleared.ask) {
+            state.open_writes.remove(&twin);
+        }
+        let body = Body::Outcome(outcome);
+        self.journal
+            .push(self.entry(&cleared.ask, kind, cleared.attempt_seq, body))
+    }
+
+    /// Records that a permitted call was given up before anything of it could leave.
+    pub fn withdraw(&self, permit: Permit) -> Ticket {
+        let mut state = lock(&self.state);
+        state.calls.remove(&permit.ask.call);
+        let body = Body::Outcome(OutcomeBody::Withdrawn {
+            proof: Withdrawal::NeverCleared,
+        });
+        self.journal
+            .push(self.entry(&permit.ask, Kind::Withdrawn, permit.attempt_seq, body))
+    }
+
+    /// Records what an operator found out about an open call; the same write may then be made again.
+    pub fn reconcile(
+        &self,
+        session: Option<SessionId>,
+        call: CallId,
+        attempt_seq: Seq,
+        found: (bool, String),
+        by: Operator,
+    ) -> Ticket {
+        let mut state = lock(&self.state);
+        state.open_writes.retain(|_, open| *open != call);
+        self.journal.push(Entry {
+            kind: Kind::Reconciled,
+            session,
+            call: Some(call),
+            refers_to: Some(attempt_seq),
+            body: Body::Reconciled {
+                happened: found.0,
+                evidence: found.1,
+                by,
+            },
+        })
+    }
+
+    pub(crate) fn entry(&self, ask: &Ask, kind: Kind, attempt: Seq, body: Body) -> Entry {
+        Entry {
+            kind,
+            session: Some(ask.session),
+            call: Some(ask.call),
+            refers_to: Some(attempt),
+            body,
+        }
+    }
+
+    pub(crate) fn deny(&self, ask: &Ask, attempt: Seq, why: Denial) -> Refused {
+        let body = Body::Denied { why: why.clone() };
+        let ticket = self
+            .journal
+            .push(self.entry(ask, Kind::Denied, attempt, body));
+        Refused {
+            why,
+            call: ask.call,
+            ticket: Some(ticket),
+        }
+    }
+}

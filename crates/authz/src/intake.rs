@@ -1,0 +1,170 @@
+//! The way in: every attempt on record, every refusal on record, floods counted.
+
+use model::{Body, CallId, Denial, Entry, Kind, SessionId, Ticket};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Gate,
+    ask::{Ask, Attempted, Refused},
+    gate::{Call, Stage, State},
+    sync::lock,
+};
+
+/// Calls of one connection that may be under way at once; a client that has more is not reading answers.
+const IN_FLIGHT_PER_CONNECTION: usize = 64;
+
+impl Gate {
+    /// Puts a call on record and decides whether it may go on.
+    ///
+    /// # Errors
+    /// It may not; the refusal is on record or counted.
+    pub fn attempt(&self, ask: Ask) -> Result<Attempted, Refused> {
+        let mut state = lock(&self.state);
+        let busy =
+            (state.in_flight_of(ask.session) >= IN_FLIGHT_PER_CONNECTION).then_some(Denial::Busy);
+        if let Some(why) = state.refusal(&ask).or(busy) {
+            return Err(self.refuse(&mut state, &ask, why));
+        }
+        let ticket = self.journal.push(attempt_entry(&ask));
+        if ticket.seq().is_none() {
+            state.unrecordable = true;
+            return Err(Refused {
+                why: Denial::NotRecorded,
+                call: ask.call,
+                ticket: None,
+            });
+        }
+        let cancel = CancellationToken::new();
+        let call = Call {
+            session: ask.session,
+            channel: ask.target.channel.clone(),
+            secret: ask.secret.clone(),
+            stage: Stage::Attempted,
+            cancel: cancel.clone(),
+        };
+        state.calls.insert(ask.call, call);
+        Ok(Attempted {
+            ask,
+            ticket,
+            cancel,
+        })
+    }
+
+    /// Records a call that its channel's policy refuses.
+    pub fn turn_away(&self, ask: &Ask, why: Denial) -> Refused {
+        let mut state = lock(&self.state);
+        let why = state.refusal(ask).unwrap_or(why);
+        self.refuse(&mut state, ask, why)
+    }
+
+    /// Takes note that an attempt could not be made durable: it is off, and nothing more is cleared.
+    pub fn unrecorded(&self, call: CallId) -> Refused {
+        let mut state = lock(&self.state);
+        state.unrecordable = true;
+        state.calls.remove(&call);
+        Refused {
+            why: Denial::NotRecorded,
+            call,
+            ticket: None,
+        }
+    }
+
+    /// Records how many further refusals of the same kind there were; to be called about once a second.
+    pub fn count_denials(&self) -> Option<Ticket> {
+        let mut state = lock(&self.state);
+        let mut last = None;
+        for (session, run) in &mut state.runs {
+            for (why, count) in run.denials.iter_mut().filter(|(_, count)| **count > 0) {
+                last = Some(self.journal.push(counted(*session, why.clone(), *count)));
+                *count = 0;
+            }
+        }
+        last
+    }
+
+    /// The first refusal of a run for one reason is two records of its own; later ones are counted, so
+    /// that a client in a loop cannot fill the disk.
+    fn refuse(&self, state: &mut State, ask: &Ask, why: Denial) -> Refused {
+        if let Some(run) = state.runs.get_mut(&ask.session) {
+            let reason = reason(&why);
+            if let Some(count) = run.denials.get_mut(&reason) {
+                *count += 1;
+                return Refused {
+                    why,
+                    call: ask.call,
+                    ticket: None,
+                };
+            }
+            run.denials.insert(reason, 0);
+        }
+        let attempt = self.journal.push(attempt_entry(ask));
+        let Some(seq) = attempt.seq() else {
+            return Refused {
+                why,
+                call: ask.call,
+                ticket: Some(attempt),
+            };
+        };
+        self.deny(ask, seq, why)
+    }
+}
+
+impl State {
+    fn in_flight_of(&self, session: SessionId) -> usize {
+        self.calls
+            .values()
+            .filter(|call| call.session == session)
+            .count()
+    }
+}
+
+/// What equal refusals have in common: the agent's own words are left out, or a client could make each of
+/// its refusals a first one.
+fn reason(why: &Denial) -> Denial {
+    match why {
+        Denial::Malformed { .. } => Denial::Malformed {
+            what: String::new(),
+        },
+        Denial::NotYours { .. } => Denial::NotYours {
+            what: String::new(),
+        },
+        Denial::Revoked { .. }
+        | Denial::Locked
+        | Denial::Pending
+        | Denial::ClientLost
+        | Denial::OwnershipIncomplete
+        | Denial::UnknownChannel
+        | Denial::NotAllowed
+        | Denial::Repeat { .. }
+        | Denial::Busy
+        | Denial::NotRecorded
+        | Denial::Secret => why.clone(),
+    }
+}
+
+fn attempt_entry(ask: &Ask) -> Entry {
+    Entry {
+        kind: Kind::Attempt,
+        session: Some(ask.session),
+        call: Some(ask.call),
+        refers_to: None,
+        body: Body::Attempt {
+            target: ask.target.clone(),
+            connection: ask.connection,
+            arguments: ask.arguments,
+            key: ask.key.clone(),
+            is_write: ask.is_write,
+            destination: ask.destination.clone(),
+        },
+    }
+}
+
+fn counted(session: SessionId, why: Denial, count: u64) -> Entry {
+    Entry {
+        kind: Kind::DenialsCounted,
+        session: Some(session),
+        call: None,
+        refers_to: None,
+        body: Body::DenialsCounted { why, count },
+    }
+}

@@ -1,0 +1,259 @@
+//! The runs the gate knows: who joined, who is dead, who may still act.
+//!
+//! | state | left for | by |
+//! |---|---|---|
+//! | live | abandoned | a process above the holder died |
+//! | live, abandoned | lost | the holder died |
+//! | live, abandoned, lost | revoked | an operator |
+//! | live, abandoned, lost | ended | the last connection closed and nothing is in flight |
+//!
+//! A revoked run stays revoked until its holder is dead: a new connection of the same holder joins it.
+
+use std::collections::HashMap;
+
+use model::{
+    Body, ChainLink, ConnectionId, Denial, Entry, Foreign, Kind, Lost, LostBasis, ProcessId, Seq,
+    SessionId, SessionState, Ticket, Wall,
+};
+use serde::Serialize;
+
+use crate::{Gate, gate::State, sync::lock};
+
+/// A connection that asks to take part.
+#[derive(Debug, Clone)]
+pub struct Newcomer {
+    /// Its id.
+    pub connection: ConnectionId,
+    /// Shim → … → client.
+    pub chain: Vec<ChainLink>,
+    /// The process that holds the other end of its standard input; none if that could not be told.
+    pub holder: Option<ProcessId>,
+    /// The user it belongs to.
+    pub uid: u32,
+    /// Why it is admitted.
+    pub admission: String,
+}
+
+/// The run a connection now belongs to.
+#[derive(Debug)]
+pub struct Admission {
+    /// Which run.
+    pub session: SessionId,
+    /// The place of the run's first record.
+    pub session_seq: Option<Seq>,
+    /// Whether it joined a run that was already there.
+    pub joined: bool,
+    /// The claim on the record of the connection; the run's own lies before it.
+    pub ticket: Ticket,
+}
+
+/// A run as `sessions list` shows it while the daemon holds it in memory.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunView {
+    /// Which run.
+    pub id: SessionId,
+    /// Its state.
+    pub state: SessionState,
+    /// How many connections it has.
+    pub connections: usize,
+    /// Whether it may change anything outside.
+    pub ownership_complete: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) holder: Option<ProcessId>,
+    pub(crate) opened_seq: Option<Seq>,
+    pub(crate) connections: Vec<ConnectionId>,
+    pub(crate) revoked: Option<Option<Seq>>,
+    pub(crate) abandoned: bool,
+    pub(crate) lost: bool,
+    pub(crate) ended: bool,
+    /// Refusals by reason: the first is recorded by itself, the rest are counted.
+    pub(crate) denials: HashMap<Denial, u64>,
+}
+
+impl Run {
+    pub(crate) const fn state(&self) -> SessionState {
+        if self.revoked.is_some() {
+            SessionState::Revoked
+        } else if self.ended {
+            SessionState::Ended
+        } else if self.lost {
+            SessionState::Lost
+        } else if self.abandoned {
+            SessionState::Abandoned
+        } else {
+            SessionState::Live
+        }
+    }
+
+    /// Why no call of this run may begin, if so. A closed scope is named before anything else.
+    pub(crate) fn closed(&self) -> Option<Denial> {
+        if let Some(seq) = self.revoked {
+            return Some(Denial::Revoked {
+                scope: "run".to_owned(),
+                seq,
+            });
+        }
+        (self.lost || self.ended).then_some(Denial::ClientLost)
+    }
+}
+
+impl Gate {
+    /// Lets a connection take part: in its holder's run if there is one, else in a new one.
+    ///
+    /// # Errors
+    /// The operating system has no randomness for a new id.
+    pub fn admit(&self, who: Newcomer) -> std::io::Result<Admission> {
+        let fresh = SessionId::random()?;
+        let mut state = lock(&self.state);
+        let known = who.holder.as_ref().and_then(|holder| state.run_of(holder));
+        let joined = known.is_some();
+        let session = known.unwrap_or(fresh);
+        if !joined {
+            let ticket = self.open(&mut state, fresh, &who);
+            drop(ticket);
+        }
+        let ticket = self.journal.push(Entry {
+            kind: Kind::Connected,
+            session: Some(session),
+            call: None,
+            refers_to: None,
+            body: Body::Connected {
+                connection: who.connection,
+                chain: who.chain,
+            },
+        });
+        let run = state.runs.get_mut(&session);
+        let session_seq = run.as_ref().and_then(|run| run.opened_seq);
+        if let Some(run) = run {
+            run.connections.push(who.connection);
+        }
+        Ok(Admission {
+            session,
+            session_seq,
+            joined,
+            ticket,
+        })
+    }
+
+    fn open(&self, state: &mut State, session: SessionId, who: &Newcomer) -> Ticket {
+        let ticket = self.journal.push(Entry {
+            kind: Kind::SessionOpened,
+            session: Some(session),
+            call: None,
+            refers_to: None,
+            body: Body::SessionOpened {
+                chain: who.chain.clone(),
+                self_reported: None,
+                ownership_complete: who.holder.is_some(),
+                admission: who.admission.clone(),
+                uid: who.uid,
+            },
+        });
+        let run = Run {
+            holder: who.holder.clone(),
+            opened_seq: ticket.seq(),
+            connections: Vec::new(),
+            revoked: None,
+            abandoned: false,
+            lost: false,
+            ended: false,
+            denials: HashMap::new(),
+        };
+        state.runs.insert(session, run);
+        ticket
+    }
+
+    /// Records that a client, or a process above it, was found dead or stuck.
+    ///
+    /// Only a dead holder closes the intake: what has not been cleared is cancelled at once, what is in
+    /// flight is left to its channel's grace.
+    pub fn lost(&self, session: SessionId, what: Lost) -> Ticket {
+        let mut state = lock(&self.state);
+        let basis = what.basis;
+        let ticket = self.journal.push(Entry {
+            kind: Kind::ClientLost,
+            session: Some(session),
+            call: None,
+            refers_to: None,
+            body: Body::ClientLost(what),
+        });
+        let Some(run) = state.runs.get_mut(&session) else {
+            return ticket;
+        };
+        match basis {
+            LostBasis::HolderExited => run.lost = true,
+            LostBasis::AncestorExited => run.abandoned = true,
+            LostBasis::TransportClosed | LostBasis::ClientStuck => {}
+        }
+        if run.lost {
+            state.cancel_uncleared(session);
+        }
+        ticket
+    }
+
+    /// Records that a connection's transport closed; the last one of a run ends it.
+    pub fn disconnected(&self, session: SessionId, connection: ConnectionId, at: Wall) -> Ticket {
+        let mut state = lock(&self.state);
+        let mut ticket = self.journal.push(Entry {
+            kind: Kind::Disconnected,
+            session: Some(session),
+            call: None,
+            refers_to: None,
+            body: Body::Disconnected {
+                connection,
+                transport_closed_at: at,
+            },
+        });
+        let Some(run) = state.runs.get_mut(&session) else {
+            return ticket;
+        };
+        run.connections.retain(|known| *known != connection);
+        if run.connections.is_empty() && !run.ended {
+            run.ended = true;
+            ticket = self.journal.push(Entry {
+                kind: Kind::SessionEnded,
+                session: Some(session),
+                call: None,
+                refers_to: None,
+                body: Body::SessionEnded {
+                    why: "its last connection closed".to_owned(),
+                },
+            });
+        }
+        // A revoked run is kept, so that the same holder cannot come back with a clean one.
+        let forget = run.ended && run.revoked.is_none();
+        if forget {
+            state.runs.remove(&session);
+        }
+        ticket
+    }
+
+    /// Forgets a revoked run whose holder is known to be dead.
+    pub fn holder_is_dead(&self, holder: &ProcessId) {
+        lock(&self.state).runs.retain(|_, run| {
+            !(run.ended && run.holder.as_ref().is_some_and(|known| known.same(holder)))
+        });
+    }
+
+    /// Lists the runs in memory.
+    #[must_use]
+    pub fn runs(&self) -> Vec<RunView> {
+        let state = lock(&self.state);
+        let view = |(id, run): (&SessionId, &Run)| RunView {
+            id: *id,
+            state: run.state(),
+            connections: run.connections.len(),
+            ownership_complete: run.holder.is_some(),
+        };
+        state.runs.iter().map(view).collect()
+    }
+
+    /// Records what the client calls itself as part of the run's story; it is never believed.
+    pub fn note_self_report(&self, session: SessionId, name: Foreign) {
+        // The name arrives after admission, in the first protocol message: kept in memory only.
+        lock(&self.state).self_reports.insert(session, name);
+    }
+}
