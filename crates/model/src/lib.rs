@@ -13,6 +13,7 @@ mod known;
 mod launch;
 mod process;
 mod record;
+pub mod redact;
 mod secret;
 mod session;
 mod time;

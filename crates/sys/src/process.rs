@@ -4,12 +4,15 @@
 
 use std::{
     fs, io,
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    os::{
+        fd::{AsFd, BorrowedFd, OwnedFd},
+        unix::{ffi::OsStrExt, fs::MetadataExt},
+    },
     sync::OnceLock,
     time::Duration,
 };
 
-use model::{Known, ProcessId};
+use model::{ExeId, Foreign, Known, ProcessId, ProcessRef, redact};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{fstat, fstatfs},
@@ -100,6 +103,30 @@ impl Handle {
         }
     }
 
+    /// Describes it as records and people name it: command line redacted, executable where readable.
+    ///
+    /// # Errors
+    /// `NotFound` if it ended meanwhile, so that nothing of a later holder of its number is returned.
+    pub fn describe(&self) -> io::Result<ProcessRef> {
+        let pid = self.id.pid;
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let link = format!("/proc/{pid}/exe");
+        let exe = fs::read_link(&link).ok();
+        let exe_id = fs::metadata(&link).ok().map(|meta| ExeId {
+            dev: meta.dev(),
+            ino: meta.ino(),
+        });
+        if !self.is_alive()? {
+            return Err(gone(pid));
+        }
+        Ok(ProcessRef {
+            id: self.id.clone(),
+            command: redact::arguments(split_command_line(&command)),
+            exe: exe.map(|path| Foreign::from_bytes(path.as_os_str().as_bytes())),
+            exe_id,
+        })
+    }
+
     /// Tells whether it still lives; a zombie does not.
     ///
     /// # Errors
@@ -127,6 +154,16 @@ impl AsFd for Handle {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
+}
+
+/// Splits the content of a `cmdline` file into its arguments (proc_pid_cmdline(5)).
+///
+/// A process that wrote a title over its arguments leaves one text padded with zero bytes.
+pub fn split_command_line(content: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let end = content.iter().rposition(|byte| *byte != 0);
+    let used = end.map_or(0, |last| last + 1);
+    let content = content.get(..used).unwrap_or_default();
+    content.split(|byte| *byte == 0).filter(move |_| used > 0)
 }
 
 fn gone(pid: u32) -> io::Error {
@@ -214,6 +251,35 @@ mod tests {
         drop(child.stdin.take());
         assert!(handle.wait_exit(SOON).unwrap());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_description_has_the_program_and_no_secret() {
+        let mut child = Command::new("sh")
+            .args(["-c", "read x", "name", "--token=abcdef"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let shown = Handle::open(child.id()).unwrap().describe().unwrap();
+
+        let words: Vec<&str> = shown.command.iter().map(Foreign::raw).collect();
+        assert_eq!(
+            words,
+            ["sh", "-c", "read x", "name", "--token=[redacted:6]"]
+        );
+        assert!(shown.exe.is_some() && shown.exe_id.is_some());
+
+        drop(child.stdin.take());
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_title_written_over_the_arguments_is_one_text() {
+        let split = |content: &'static [u8]| split_command_line(content).collect::<Vec<_>>();
+
+        assert_eq!(split(b"claude\0\0\0"), [b"claude"]);
+        assert_eq!(split(b"a\0\0b\0"), [&b"a"[..], b"", b"b"]);
+        assert!(split(b"").is_empty());
     }
 
     #[test]
