@@ -1,0 +1,180 @@
+//! The operator's verbs; none of them exists on the agent's socket.
+
+use model::{CallId, Digest, Explain, IncidentId, Presence, Scope, SecretName, SessionId, Wall};
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+/// The first line of an operator: which versions it speaks, and how a person's presence was established.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperatorHello {
+    /// Lowest version it speaks.
+    pub min: u16,
+    /// Highest version it speaks.
+    pub max: u16,
+    /// Version of the product.
+    pub version: String,
+    /// What the command could establish; the daemon lowers it, never raises it.
+    pub presence: Presence,
+}
+
+/// A secret on its way from a person to the vault: no Debug, wiped on drop.
+///
+/// It can be serialised because this is the one form in which it crosses the operator's socket.
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SecretText(Zeroizing<String>);
+
+impl SecretText {
+    /// Takes over base64 text of the secret bytes.
+    #[must_use]
+    pub fn new(base64: String) -> Self {
+        Self(Zeroizing::new(base64))
+    }
+
+    /// Returns the base64 text.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for SecretText {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretText(…)")
+    }
+}
+
+/// What opens the vault.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Opener {
+    /// A passphrase.
+    Passphrase(SecretText),
+    /// A key file, by its absolute path; the daemon reads it.
+    KeyFile(String),
+}
+
+/// One request.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "verb", rename_all = "snake_case")]
+pub enum Request {
+    /// How are you.
+    Status,
+    /// Make the vault.
+    Init {
+        /// What will open it.
+        opener: Opener,
+    },
+    /// Open the vault.
+    Unlock {
+        /// What opens it; none asks for an installation's own way.
+        opener: Opener,
+    },
+    /// Shut the vault.
+    Lock,
+    /// End the daemon.
+    Stop,
+    /// Add a secret.
+    VaultAdd {
+        /// Its name.
+        name: SecretName,
+        /// Its value.
+        value: SecretText,
+        /// Where it may go.
+        destinations: Vec<String>,
+        /// In which header.
+        header: Option<String>,
+    },
+    /// Replace a secret's value.
+    VaultRotate {
+        /// Its name.
+        name: SecretName,
+        /// Its new value.
+        value: SecretText,
+    },
+    /// Remove a secret.
+    VaultRemove {
+        /// Its name.
+        name: SecretName,
+    },
+    /// List secrets, without values.
+    VaultList,
+    /// List the channels of the applied policy.
+    ChannelsList,
+    /// Make the draft effective.
+    ChannelsApply {
+        /// Only show what would change.
+        dry_run: bool,
+    },
+    /// List runs.
+    SessionsList,
+    /// Show one run.
+    SessionShow {
+        /// Which.
+        id: SessionId,
+    },
+    /// Take authority away.
+    Revoke {
+        /// From what.
+        scope: Scope,
+        /// Why.
+        reason: String,
+    },
+    /// List calls.
+    ActivityList {
+        /// Of this run only.
+        session: Option<SessionId>,
+        /// Not before this time.
+        since: Option<Wall>,
+        /// Only those whose outcome is not known.
+        open_only: bool,
+    },
+    /// Show one call.
+    ActivityShow {
+        /// Which.
+        call: CallId,
+    },
+    /// Say what became of a call.
+    Resolve {
+        /// Which.
+        call: CallId,
+        /// Whether the effect is confirmed at the remote side.
+        happened: bool,
+        /// What shows it.
+        evidence: String,
+    },
+    /// Anchor a step of an incident in the log.
+    IncidentStep {
+        /// Which incident.
+        incident: IncidentId,
+        /// Which step.
+        step: String,
+        /// Digest of the step's file.
+        sha256: Digest,
+        /// Whether this comes after the fact.
+        late: bool,
+    },
+}
+
+/// One answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It was done; the value depends on the verb.
+    Done(serde_json::Value),
+    /// It was not.
+    Failed(Explain),
+}
+
+/// What a revocation answers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Revoked {
+    /// The record; none if it holds but could not be recorded.
+    pub seq: Option<u64>,
+    /// When.
+    pub at: Wall,
+    /// Calls whose bytes may already have left.
+    pub in_flight: Vec<CallId>,
+    /// Who did it.
+    pub by: model::Operator,
+}
