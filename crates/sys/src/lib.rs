@@ -13,3 +13,7 @@ pub mod durable;
 pub mod lock;
 #[cfg(target_os = "linux")]
 pub mod process;
+#[cfg(target_os = "linux")]
+pub mod procfs;
+#[cfg(target_os = "linux")]
+pub mod unix_diag;

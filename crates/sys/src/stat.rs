@@ -71,13 +71,36 @@ impl ProcStat {
     ///
     /// # Errors
     /// `InvalidData` if this is not such a line; nothing of it can be trusted then.
-    pub fn parse(line: &[u8]) -> io::Result<Self> {
+    pub fn ticks_to_ms(ticks: u64) -> u64 {
+        ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1)
+    }
+
+    fn parse(line: &[u8]) -> io::Result<Self> {
         parse(line).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
                 "not a line of /proc/PID/stat as proc_pid_stat(5) describes it",
             )
         })
+    }
+
+    /// Returns when it started, in milliseconds since boot.
+    #[must_use]
+    pub fn started_ms(&self) -> u64 {
+        ticks_to_ms(self.start_ticks)
+    }
+
+    /// Returns the processor time it used, in milliseconds.
+    #[must_use]
+    pub fn cpu_ms(&self) -> u64 {
+        ticks_to_ms(self.user_ticks.saturating_add(self.system_ticks))
+    }
+
+    /// Returns its resident memory in bytes.
+    #[must_use]
+    pub fn rss_bytes(&self) -> u64 {
+        let page = u64::try_from(rustix::param::page_size()).unwrap_or(4096);
+        self.rss_pages.saturating_mul(page)
     }
 
     /// Tells whether it is a thread of the kernel and runs no program.

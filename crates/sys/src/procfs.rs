@@ -1,0 +1,417 @@
+//! Reads `/proc` as bytes: one folder descriptor per process, no path built twice, no link followed.
+//!
+//! All that is read through one [`ProcDir`] belongs to one process: after its end every read through the
+//! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here stats *through*
+//! a link of `fd/`, so a file on a dead network mount cannot hang the reader.
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::{AsFd, OwnedFd},
+};
+
+use rustix::{
+    fs::{AtFlags, Mode, OFlags, RawDir, fstat, open, openat, readlinkat_raw, statat},
+    io::Errno,
+    path::DecInt,
+    pipe::PIPE_BUF,
+};
+
+use crate::stat::ProcStat;
+
+/// The mounted `/proc`.
+#[derive(Debug)]
+pub struct ProcFs {
+    root: OwnedFd,
+}
+
+/// One process's folder.
+#[derive(Debug)]
+pub struct ProcDir {
+    dir: OwnedFd,
+}
+
+/// One open descriptor as `/proc/PID/fd` shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawDescriptor {
+    /// Its number.
+    pub fd: u32,
+    /// The text of the link: a path, `pipe:[N]`, `socket:[N]`, `anon_inode:…`.
+    pub target: Vec<u8>,
+    /// How it was opened; not asked for sockets and anonymous inodes, which know no one-way opening.
+    pub access: Option<Access>,
+}
+
+/// How a descriptor was opened, from the permission bits of the link itself (proc_pid_fd(5)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Access {
+    /// For reading.
+    Read,
+    /// For writing.
+    Write,
+    /// For both.
+    ReadWrite,
+    /// For neither (`O_PATH`).
+    Neither,
+}
+
+/// What reopening the read end of an anonymous pipe showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PipeProbe {
+    /// No process at all holds a write end: who reads on gets end of file.
+    pub hung_up: bool,
+    /// Bytes written and not yet read.
+    pub unread_bytes: u64,
+}
+
+/// The files of a process that are read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum File {
+    /// The arguments.
+    CommandLine,
+    /// The environment it started with.
+    Environment,
+    /// The control group.
+    ControlGroup,
+    /// TCP over IPv4 sockets of its network namespace.
+    Tcp4,
+    /// TCP over IPv6 sockets of its network namespace.
+    Tcp6,
+}
+
+/// The links of a process that are read and not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    /// The program.
+    Executable,
+    /// The working folder.
+    WorkingFolder,
+    /// The network namespace.
+    NetworkNamespace,
+    /// The process-number namespace.
+    PidNamespace,
+}
+
+impl File {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::CommandLine => "cmdline",
+            Self::Environment => "environ",
+            Self::ControlGroup => "cgroup",
+            Self::Tcp4 => "net/tcp",
+            Self::Tcp6 => "net/tcp6",
+        }
+    }
+}
+
+impl Link {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Executable => "exe",
+            Self::WorkingFolder => "cwd",
+            Self::NetworkNamespace => "ns/net",
+            Self::PidNamespace => "ns/pid",
+        }
+    }
+}
+
+impl ProcFs {
+    /// Opens `/proc`.
+    ///
+    /// # Errors
+    /// It is not mounted or not readable: no process can be seen.
+    pub fn open() -> io::Result<Self> {
+        let root = open("/proc", FOLDER, Mode::empty())?;
+        Ok(Self { root })
+    }
+
+    /// Lists the numbers of all processes that this mount shows.
+    ///
+    /// # Errors
+    /// The folder cannot be listed: how many processes there are is then unknown, not zero.
+    pub fn pids(&self) -> io::Result<Vec<u32>> {
+        let mut pids = numbered_entries(openat(&self.root, ".", FOLDER, Mode::empty())?)?;
+        pids.sort_unstable();
+        Ok(pids)
+    }
+
+    /// Opens the folder of one process.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such process.
+    pub fn process(&self, pid: u32) -> io::Result<ProcDir> {
+        let dir = openat(&self.root, DecInt::new(pid), FOLDER, Mode::empty())?;
+        Ok(ProcDir { dir })
+    }
+
+    /// Reads why this mount may show less than all processes, if it may.
+    ///
+    /// # Errors
+    /// The mount's options or the namespace cannot be read.
+    pub fn blind_spot(&self) -> io::Result<Option<&'static str>> {
+        let own = std::fs::read_link("/proc/self/ns/pid")?;
+        if own.as_os_str().as_encoded_bytes() != INIT_PID_NAMESPACE {
+            return Ok(Some("processes outside of this container cannot be seen"));
+        }
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo")?;
+        let hides = mounts.lines().any(|line| {
+            line.contains(" /proc ")
+                && [
+                    "hidepid=1",
+                    "hidepid=2",
+                    "hidepid=invis",
+                    "hidepid=noaccess",
+                    "hidepid=ptrace",
+                ]
+                .iter()
+                .any(|option| line.contains(option))
+        });
+        if hides && !rustix::process::geteuid().is_root() {
+            return Ok(Some(
+                "/proc is mounted with hidepid, other users' processes are not shown",
+            ));
+        }
+        Ok(None)
+    }
+}
+
+impl ProcDir {
+    /// Returns the effective user id of the process.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn owner(&self) -> io::Result<u32> {
+        Ok(fstat(&self.dir)?.st_uid)
+    }
+
+    /// Reads the process's fields.
+    ///
+    /// # Errors
+    /// The process is gone, or the kernel wrote something that is no such line.
+    pub fn stat(&self) -> io::Result<ProcStat> {
+        let file = openat(
+            &self.dir,
+            "stat",
+            OFlags::RDONLY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        // One read gives the whole line: the longest possible one is far shorter than this.
+        let mut buffer = [0_u8; 2048];
+        let length = rustix::io::read(&file, &mut buffer)?;
+        ProcStat::parse(buffer.get(..length).unwrap_or_default())
+    }
+
+    /// Reads one of its files.
+    ///
+    /// # Errors
+    /// The process is gone, or it is another user's and the file is private.
+    pub fn read(&self, file: File) -> io::Result<Vec<u8>> {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&self.dir, file.name(), flags, Mode::empty())?;
+        let mut content = Vec::with_capacity(PIPE_BUF);
+        loop {
+            content.reserve(PIPE_BUF);
+            match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut content)) {
+                Ok(0) => return Ok(content),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Reads the text of one of its links.
+    ///
+    /// # Errors
+    /// The process is gone, or it is another user's.
+    pub fn link(&self, link: Link) -> io::Result<Vec<u8>> {
+        let mut buffer = [0_u8; LONGEST_LINK];
+        let length = readlinkat_raw(&self.dir, link.name(), &mut buffer)?;
+        Ok(buffer.get(..length).unwrap_or_default().to_vec())
+    }
+
+    /// Lists its descriptors. One that is closed meanwhile is left out.
+    ///
+    /// # Errors
+    /// The process is gone, or it is another user's: which descriptors it has is then unknown.
+    pub fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
+        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty())?;
+        let listing = openat(&folder, ".", FOLDER, Mode::empty())?;
+        let mut buffer = [0_u8; LONGEST_LINK];
+        let mut found = Vec::new();
+        for fd in numbered_entries(listing)? {
+            match descriptor(&folder, fd, &mut buffer) {
+                Ok(descriptor) => found.push(descriptor),
+                Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        found.sort_unstable_by_key(|descriptor| descriptor.fd);
+        Ok(found)
+    }
+
+    /// Reopens the read end of an anonymous pipe for an instant and asks whether anybody can still write.
+    ///
+    /// Reads no byte. A named pipe must not be asked: reopening one hides its end (fifo(7)).
+    ///
+    /// # Errors
+    /// `NotFound` if the descriptor is another file by now; `PermissionDenied` if the pipe is another user's.
+    pub fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {
+        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty())?;
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
+        let end = openat(&folder, DecInt::new(fd), flags, Mode::empty())?;
+        if fstat(&end)?.st_ino != inode {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let mut fds = [rustix::event::PollFd::new(
+            &end,
+            rustix::event::PollFlags::IN,
+        )];
+        let no_wait = rustix::time::Timespec::default();
+        rustix::event::poll(&mut fds, Some(&no_wait))?;
+        let [polled] = fds;
+        Ok(PipeProbe {
+            hung_up: polled.revents().contains(rustix::event::PollFlags::HUP),
+            unread_bytes: rustix::io::ioctl_fionread(&end)?,
+        })
+    }
+}
+
+fn descriptor(
+    folder: &OwnedFd,
+    fd: u32,
+    buffer: &mut [u8; LONGEST_LINK],
+) -> rustix::io::Result<RawDescriptor> {
+    let name = DecInt::new(fd);
+    let length = readlinkat_raw(folder, name, &mut *buffer)?;
+    let target = buffer.get(..length).unwrap_or_default().to_vec();
+    let one_way = target.starts_with(b"/") || target.starts_with(b"pipe:");
+    let access = if one_way {
+        Some(access(folder, fd)?)
+    } else {
+        None
+    };
+    Ok(RawDescriptor { fd, target, access })
+}
+
+fn access(folder: &OwnedFd, fd: u32) -> rustix::io::Result<Access> {
+    let mode = statat(folder, DecInt::new(fd), AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+    Ok(match (mode & 0o400 != 0, mode & 0o200 != 0) {
+        (true, true) => Access::ReadWrite,
+        (true, false) => Access::Read,
+        (false, true) => Access::Write,
+        (false, false) => Access::Neither,
+    })
+}
+
+/// Lists the entries of a folder whose names are numbers.
+fn numbered_entries(folder: OwnedFd) -> io::Result<Vec<u32>> {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
+    let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
+    let mut numbers = Vec::with_capacity(32);
+    while let Some(entry) = listing.next() {
+        let name = entry?.file_name().to_str().ok().map(str::parse);
+        if let Some(Ok(number)) = name {
+            numbers.push(number);
+        }
+    }
+    Ok(numbers)
+}
+
+const FOLDER: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW);
+
+/// `PATH_MAX`; the kernel gives no longer text of a link (readlink(2)).
+const LONGEST_LINK: usize = 4096;
+
+/// `PROC_PID_INIT_INO` of the kernel's `include/linux/proc_ns.h`, as the link shows it.
+const INIT_PID_NAMESPACE: &[u8] = b"pid:[4026531836]";
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        io::Write,
+        os::fd::AsRawFd,
+        process::{Command, Stdio},
+    };
+
+    use super::*;
+
+    fn own() -> ProcDir {
+        ProcFs::open().unwrap().process(std::process::id()).unwrap()
+    }
+
+    fn number(fd: &impl AsRawFd) -> u32 {
+        u32::try_from(fd.as_raw_fd()).unwrap()
+    }
+
+    fn find(fd: u32) -> RawDescriptor {
+        let all = own().descriptors().unwrap();
+        all.into_iter().find(|seen| seen.fd == fd).unwrap()
+    }
+
+    fn inode(fd: u32) -> u64 {
+        let target = String::from_utf8(find(fd).target).unwrap();
+        let inner = target.strip_prefix("pipe:[").unwrap();
+        inner.strip_suffix(']').unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn the_two_ends_of_a_pipe_are_told_apart_by_their_access() {
+        let (reader, writer) = io::pipe().unwrap();
+
+        assert_eq!(find(number(&reader)).access, Some(Access::Read));
+        assert_eq!(find(number(&writer)).access, Some(Access::Write));
+        assert_eq!(inode(number(&reader)), inode(number(&writer)));
+    }
+
+    #[test]
+    fn a_pipe_hangs_up_only_when_its_last_writer_is_gone_and_keeps_its_bytes() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (fd, ino) = (number(&reader), inode(number(&reader)));
+        writer.write_all(b"47 bytes").unwrap();
+
+        let held = own().probe_pipe(fd, ino).unwrap();
+        drop(writer);
+        let closed = own().probe_pipe(fd, ino).unwrap();
+
+        assert_eq!((held.hung_up, held.unread_bytes), (false, 8));
+        assert_eq!((closed.hung_up, closed.unread_bytes), (true, 8));
+    }
+
+    #[test]
+    fn a_descriptor_that_became_another_file_is_not_probed() {
+        let (reader, _writer) = io::pipe().unwrap();
+
+        let error = own().probe_pipe(number(&reader), 1).unwrap_err();
+
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn own_files_links_and_owner_are_read() {
+        let own = own();
+
+        let argv = own.read(File::CommandLine).unwrap();
+        assert!(argv.starts_with(std::env::args().next().unwrap().as_bytes()));
+        let exe = fs::read_link("/proc/self/exe").unwrap();
+        let link = own.link(Link::Executable).unwrap();
+        assert_eq!(link, exe.as_os_str().as_encoded_bytes());
+        assert_eq!(own.owner().unwrap(), rustix::process::geteuid().as_raw());
+        assert_eq!(own.stat().unwrap().pid, std::process::id());
+    }
+
+    #[test]
+    fn after_its_end_a_process_cannot_be_read_through_its_folder() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let folder = ProcFs::open().unwrap().process(child.id()).unwrap();
+        drop(child.stdin.take());
+        child.wait().unwrap();
+
+        let error = folder.stat().unwrap_err();
+
+        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+    }
+}
