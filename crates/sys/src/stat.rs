@@ -71,11 +71,7 @@ impl ProcStat {
     ///
     /// # Errors
     /// `InvalidData` if this is not such a line; nothing of it can be trusted then.
-    pub fn ticks_to_ms(ticks: u64) -> u64 {
-        ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1)
-    }
-
-    fn parse(line: &[u8]) -> io::Result<Self> {
+    pub fn parse(line: &[u8]) -> io::Result<Self> {
         parse(line).ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -108,6 +104,10 @@ impl ProcStat {
     pub const fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
+}
+
+fn ticks_to_ms(ticks: u64) -> u64 {
+    ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second().max(1)
 }
 
 fn parse(line: &[u8]) -> Option<ProcStat> {
