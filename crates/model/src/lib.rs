@@ -4,6 +4,7 @@
 //! here first; what only one room needs stays there.
 
 mod call;
+mod destination;
 mod fault;
 mod foreign;
 mod home;
@@ -19,6 +20,7 @@ mod session;
 mod time;
 
 pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
+pub use destination::{Destination, DestinationError};
 pub use fault::{Exit, Explain, Fault};
 pub use foreign::Foreign;
 pub use home::{Home, HomeError};
