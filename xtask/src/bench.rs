@@ -1,0 +1,28 @@
+//! `cargo xtask bench`: one measurement, built for release.
+
+use crate::{
+    options::Options,
+    shell::{Trouble, cargo, run as show, say},
+};
+
+/// Each is a program in `e2e/benches/`.
+const BENCHES: &[(&str, &str)] = &[(
+    "append",
+    "how long a record takes until it is on disk, alone and with many writers",
+)];
+
+/// Runs one measurement, or lists them all.
+pub fn run(options: &Options) -> Result<(), Trouble> {
+    let Some(name) = options.words.first() else {
+        for (name, what) in BENCHES {
+            say(&format!("{name:<10} {what}"));
+        }
+        return Ok(());
+    };
+    if !BENCHES.iter().any(|(known, _)| known == name) {
+        return Err(Trouble::Usage(format!(
+            "there is no measurement named {name}"
+        )));
+    }
+    show(cargo(&["bench", "--locked", "-p", "e2e", "--bench", name]))
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask prove`: a claim at a scale that is too slow for every day, and the table that shows it.
+//!
+//! A proof is a test named `prove_NAME`. Every day it runs at a small scale; here it is told how often and
+//! from which seed, and where to leave its table.
+
+use std::{
+    fs,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use crate::{
+    options::Options,
+    shell::{Trouble, ask, cargo, program, root, run as show, say, target},
+};
+
+struct Proof {
+    name: &'static str,
+    claim: &'static str,
+    /// How often, if nobody says.
+    n: u64,
+}
+
+const PROOFS: &[Proof] = &[
+    Proof {
+        name: "crash",
+        claim: "the daemon killed at any moment loses no acknowledged record and sends nothing unrecorded",
+        n: 200,
+    },
+    Proof {
+        name: "revoke",
+        claim: "no call leaves behind the revocation of its run",
+        n: 10_000,
+    },
+];
+
+/// Runs one proof and keeps its table, or lists them all.
+pub fn run(options: &Options) -> Result<(), Trouble> {
+    let Some(name) = options.words.first() else {
+        for proof in PROOFS {
+            say(&format!(
+                "{:<10} n={:<7} {}",
+                proof.name, proof.n, proof.claim
+            ));
+        }
+        return Ok(());
+    };
+    let proof = PROOFS
+        .iter()
+        .find(|proof| proof.name == name)
+        .ok_or_else(|| Trouble::Usage(format!("there is no proof named {name}")))?;
+    let n = options.number("--n")?.unwrap_or(proof.n);
+    let seed = options.number("--seed")?.unwrap_or_else(chance);
+    prove(proof, n, seed)
+}
+
+fn prove(proof: &Proof, n: u64, seed: u64) -> Result<(), Trouble> {
+    say(&format!(
+        "{}: {} (n {n}, seed {seed})",
+        proof.name, proof.claim
+    ));
+    let rows = target().join(format!("prove-{}.md", proof.name));
+    // What an earlier run left there would be taken for this one's.
+    drop(fs::remove_file(&rows));
+    show(cargo(&["build", "--workspace", "--bins", "--locked"]))?;
+    let filter = format!("test(/(^|::)prove_{}$/)", proof.name);
+    let mut tests = cargo(&["nextest", "run", "--workspace", "--locked", "--no-capture"]);
+    tests
+        .args(["--profile", "prove", "-E", &filter])
+        .env("LYCH_PROVE_N", n.to_string())
+        .env("LYCH_PROVE_SEED", seed.to_string())
+        .env("LYCH_PROVE_TABLE", &rows);
+    let result = show(tests);
+    let table = fs::read_to_string(&rows).unwrap_or_default();
+    say(&table);
+    result?;
+    keep(proof, n, seed, &table)
+}
+
+fn keep(proof: &Proof, n: u64, seed: u64, table: &str) -> Result<(), Trouble> {
+    if table.is_empty() {
+        return Err(Trouble::Program(
+            "the proof passed and left no table".to_owned(),
+        ));
+    }
+    let page = format!(
+        "# {claim}\n\n`cargo xtask prove {name} --n {n} --seed {seed}` on {machine}, at {commit}: passed.\n\n{table}",
+        claim = proof.claim,
+        name = proof.name,
+        machine = machine(),
+        commit = commit(),
+    );
+    let path = root()
+        .join("docs/proof")
+        .join(proof.name)
+        .with_extension("md");
+    fs::write(&path, page)
+        .map_err(|error| Trouble::Program(format!("cannot write {}: {error}", path.display())))?;
+    say(&format!("kept in {}", relative(&path)));
+    Ok(())
+}
+
+fn machine() -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = ask(program("uname", &["-srm"])).unwrap_or_else(|| "an unknown system".to_owned());
+    format!("{kernel}, {cores} cores")
+}
+
+fn commit() -> String {
+    ask(program("git", &["describe", "--always", "--dirty"]))
+        .unwrap_or_else(|| "an unknown commit".to_owned())
+}
+
+fn relative(path: &Path) -> String {
+    let root = root();
+    path.strip_prefix(&root)
+        .unwrap_or(path)
+        .display()
+        .to_string()
+}
+
+/// A seed that differs from run to run; it is printed, so a run can be had again.
+fn chance() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(1, |since| u64::from(since.subsec_nanos()))
+}

@@ -1,0 +1,82 @@
+//! Everything that must hold before a change lands.
+//!
+//! Nextest comes last among the test runners: a reader of the output finds its sum where he looks for it.
+
+use crate::{
+    shell::{Trouble, cargo, program, run as show},
+    table::{Ending, Table},
+    tools,
+};
+
+/// Runs every step and prints the table.
+pub fn run() -> Result<(), Trouble> {
+    let mut table = Table::default();
+    table.step("fetch", || show(cargo(&["fetch", "--locked"])).into());
+    table.step("tools", tools);
+    table.step("format", || {
+        show(cargo(&["fmt", "--all", "--check"])).into()
+    });
+    table.step("clippy", clippy);
+    table.step("deny", deny);
+    table.step("check for the Mac", mac);
+    table.step("documentation", documentation);
+    table.step("build", || {
+        show(cargo(&["build", "--workspace", "--bins", "--locked"])).into()
+    });
+    table.step("documentation's examples", || {
+        show(cargo(&["test", "--workspace", "--doc", "--locked"])).into()
+    });
+    table.step("tests", tests);
+    table.close()
+}
+
+fn tools() -> Ending {
+    let nextest = tools::nextest();
+    if matches!(nextest, Ending::Passed) {
+        return tools::python_sdk();
+    }
+    nextest
+}
+
+fn clippy() -> Ending {
+    let args = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    show(cargo(&args)).into()
+}
+
+fn deny() -> Ending {
+    match tools::cargo_deny() {
+        Ok(path) => {
+            let check = ["--offline", "check", "bans", "licenses", "sources"];
+            show(program(path, &check)).into()
+        }
+        Err(trouble) => Ending::NotRun(trouble.to_string()),
+    }
+}
+
+fn mac() -> Ending {
+    if let Err(trouble) = tools::mac_target() {
+        return Ending::NotRun(trouble.to_string());
+    }
+    let check = ["check", "--locked", "-p", "lych", "--target", tools::MAC];
+    show(cargo(&check)).into()
+}
+
+fn documentation() -> Ending {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--locked"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    show(command).into()
+}
+
+fn tests() -> Ending {
+    let mut command = cargo(&["nextest", "run", "--workspace", "--locked"]);
+    command.env("LYCH_PY_VENV", tools::venv());
+    show(command).into()
+}

@@ -1,0 +1,150 @@
+//! What the tests need beside the toolchain: installed by name and version below the target folder, once.
+
+use std::{fs, path::PathBuf, process::Command};
+
+use crate::{
+    shell::{Trouble, ask, cargo, program, run as show, say, target},
+    table::{Ending, Table},
+};
+
+/// The official Python SDK, whose client must work with our server unchanged.
+const PYTHON_SDK: &str = "2.3.0";
+
+/// Checks licences, sources and bans.
+const CARGO_DENY: &str = "0.20.2";
+
+/// Runs the tests; the one tool that everybody has already.
+const CARGO_NEXTEST: &str = "0.9.143";
+
+/// The platform that is checked without being run.
+pub const MAC: &str = "aarch64-apple-darwin";
+
+/// Installs everything and says what could not be.
+pub fn run() -> Result<(), Trouble> {
+    let mut table = Table::default();
+    table.step("nextest", nextest);
+    table.step("python sdk", python_sdk);
+    table.step("cargo-deny", || match cargo_deny() {
+        Ok(path) => {
+            say(&format!("{} is there", path.display()));
+            Ending::Passed
+        }
+        Err(trouble) => Ending::NotRun(trouble.to_string()),
+    });
+    table.step("mac target", || match mac_target() {
+        Ok(()) => Ending::Passed,
+        Err(trouble) => Ending::NotRun(trouble.to_string()),
+    });
+    table.close()
+}
+
+/// Makes sure that `cargo nextest` is there.
+pub fn nextest() -> Ending {
+    if let Some(version) = ask(cargo(&["nextest", "--version"])) {
+        say(version.lines().next().unwrap_or_default());
+        return Ending::Passed;
+    }
+    let install = [
+        "install",
+        "cargo-nextest",
+        "--locked",
+        "--version",
+        CARGO_NEXTEST,
+    ];
+    show(cargo(&install)).into()
+}
+
+/// Returns the folder of the virtual environment with the Python SDK.
+pub fn venv() -> PathBuf {
+    target().join("venv-mcp2")
+}
+
+/// Makes sure that the virtual environment holds the pinned SDK.
+pub fn python_sdk() -> Ending {
+    if python_sdk_version().as_deref() == Some(PYTHON_SDK) {
+        say(&format!("mcp {PYTHON_SDK} is there"));
+        return Ending::Passed;
+    }
+    install_python_sdk().into()
+}
+
+fn python_sdk_version() -> Option<String> {
+    let question = "import importlib.metadata as m; print(m.version('mcp'))";
+    ask(program(venv().join("bin/python"), &["-c", question]))
+}
+
+fn install_python_sdk() -> Result<(), Trouble> {
+    make_venv().or_else(|_| {
+        // Debian keeps this module in a package of its own.
+        say("python3 cannot make a virtual environment; installing python3-venv");
+        show(apt(&["update", "-q"]))?;
+        show(apt(&[
+            "install",
+            "-q",
+            "-y",
+            "--no-install-recommends",
+            "python3-venv",
+        ]))?;
+        make_venv()
+    })?;
+    let wanted = format!("mcp=={PYTHON_SDK}");
+    let pip = [
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--disable-pip-version-check",
+        &wanted,
+    ];
+    show(program(venv().join("bin/python"), &pip))
+}
+
+fn make_venv() -> Result<(), Trouble> {
+    let mut command = program("python3", &["-m", "venv", "--clear"]);
+    command.arg(venv());
+    show(command)
+}
+
+fn apt(args: &[&str]) -> Command {
+    let mut command = program("apt-get", args);
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+/// Returns the path of cargo-deny, installed if it was not.
+pub fn cargo_deny() -> Result<PathBuf, Trouble> {
+    let folder = target().join("tools");
+    let path = folder.join("bin/cargo-deny");
+    let version = ask(program(&path, &["--version"]));
+    if version.as_deref() == Some(&format!("cargo-deny {CARGO_DENY}")) {
+        return Ok(path);
+    }
+    // Unoptimised: it builds in half the time and runs for a second.
+    let mut install = cargo(&[
+        "install",
+        "cargo-deny",
+        "--locked",
+        "--version",
+        CARGO_DENY,
+        "--debug",
+    ]);
+    let build = folder.join("build");
+    install
+        .arg("--root")
+        .arg(&folder)
+        .arg("--target-dir")
+        .arg(&build);
+    show(install)?;
+    // A gigabyte that nobody needs again; if it stays, nothing is wrong.
+    drop(fs::remove_dir_all(build));
+    Ok(path)
+}
+
+/// Makes sure that the standard library for the Mac is there.
+pub fn mac_target() -> Result<(), Trouble> {
+    let installed = ask(program("rustup", &["target", "list", "--installed"])).unwrap_or_default();
+    if installed.lines().any(|line| line == MAC) {
+        return Ok(());
+    }
+    show(program("rustup", &["target", "add", MAC]))
+}
