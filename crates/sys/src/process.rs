@@ -223,7 +223,10 @@ fn inode(pidfd: BorrowedFd<'_>) -> io::Result<Option<u64>> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command, Stdio};
+    use std::{
+        io::Read,
+        process::{Child, Command, Stdio},
+    };
 
     use super::*;
 
@@ -256,16 +259,19 @@ mod tests {
     #[test]
     fn a_description_has_the_program_and_no_secret() {
         let mut child = Command::new("sh")
-            .args(["-c", "read x", "name", "--token=abcdef"])
+            .args(["-c", "echo; read x", "name", "--token=abcdef"])
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // Inside execve(2) a process has no arguments for a moment; once it speaks it has them.
+        child.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
         let shown = Handle::open(child.id()).unwrap().describe().unwrap();
 
         let words: Vec<&str> = shown.command.iter().map(Foreign::raw).collect();
         assert_eq!(
             words,
-            ["sh", "-c", "read x", "name", "--token=[redacted:6]"]
+            ["sh", "-c", "echo; read x", "name", "--token=[redacted:6]"]
         );
         assert!(shown.exe.is_some() && shown.exe_id.is_some());
 

@@ -121,7 +121,7 @@ impl ProcFs {
     /// # Errors
     /// It is not mounted or not readable: no process can be seen.
     pub fn open() -> io::Result<Self> {
-        let root = open("/proc", FOLDER, Mode::empty())?;
+        let root = open("/proc", FOLDER, Mode::empty()).map_err(lift)?;
         Ok(Self { root })
     }
 
@@ -130,7 +130,8 @@ impl ProcFs {
     /// # Errors
     /// The folder cannot be listed: how many processes there are is then unknown, not zero.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
-        let mut pids = numbered_entries(openat(&self.root, ".", FOLDER, Mode::empty())?)?;
+        let mut pids =
+            numbered_entries(openat(&self.root, ".", FOLDER, Mode::empty()).map_err(lift)?)?;
         pids.sort_unstable();
         Ok(pids)
     }
@@ -140,7 +141,7 @@ impl ProcFs {
     /// # Errors
     /// `NotFound` if there is no such process.
     pub fn process(&self, pid: u32) -> io::Result<ProcDir> {
-        let dir = openat(&self.root, DecInt::new(pid), FOLDER, Mode::empty())?;
+        let dir = openat(&self.root, DecInt::new(pid), FOLDER, Mode::empty()).map_err(lift)?;
         Ok(ProcDir { dir })
     }
 
@@ -181,7 +182,7 @@ impl ProcDir {
     /// # Errors
     /// The process is gone.
     pub fn owner(&self) -> io::Result<u32> {
-        Ok(fstat(&self.dir)?.st_uid)
+        Ok(fstat(&self.dir).map_err(lift)?.st_uid)
     }
 
     /// Reads the process's fields.
@@ -194,10 +195,11 @@ impl ProcDir {
             "stat",
             OFlags::RDONLY | OFlags::CLOEXEC,
             Mode::empty(),
-        )?;
+        )
+        .map_err(lift)?;
         // One read gives the whole line: the longest possible one is far shorter than this.
         let mut buffer = [0_u8; 2048];
-        let length = rustix::io::read(&file, &mut buffer)?;
+        let length = rustix::io::read(&file, &mut buffer).map_err(lift)?;
         ProcStat::parse(buffer.get(..length).unwrap_or_default())
     }
 
@@ -207,14 +209,14 @@ impl ProcDir {
     /// The process is gone, or it is another user's and the file is private.
     pub fn read(&self, file: File) -> io::Result<Vec<u8>> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = openat(&self.dir, file.name(), flags, Mode::empty())?;
+        let file = openat(&self.dir, file.name(), flags, Mode::empty()).map_err(lift)?;
         let mut content = Vec::with_capacity(PIPE_BUF);
         loop {
             content.reserve(PIPE_BUF);
             match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut content)) {
                 Ok(0) => return Ok(content),
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return Err(lift(errno)),
             }
         }
     }
@@ -225,7 +227,7 @@ impl ProcDir {
     /// The process is gone, or it is another user's.
     pub fn link(&self, link: Link) -> io::Result<Vec<u8>> {
         let mut buffer = [0_u8; LONGEST_LINK];
-        let length = readlinkat_raw(&self.dir, link.name(), &mut buffer)?;
+        let length = readlinkat_raw(&self.dir, link.name(), &mut buffer).map_err(lift)?;
         Ok(buffer.get(..length).unwrap_or_default().to_vec())
     }
 
@@ -234,15 +236,15 @@ impl ProcDir {
     /// # Errors
     /// The process is gone, or it is another user's: which descriptors it has is then unknown.
     pub fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
-        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty())?;
-        let listing = openat(&folder, ".", FOLDER, Mode::empty())?;
+        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty()).map_err(lift)?;
+        let listing = openat(&folder, ".", FOLDER, Mode::empty()).map_err(lift)?;
         let mut buffer = [0_u8; LONGEST_LINK];
         let mut found = Vec::new();
         for fd in numbered_entries(listing)? {
             match descriptor(&folder, fd, &mut buffer) {
                 Ok(descriptor) => found.push(descriptor),
                 Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno.into()),
+                Err(errno) => return Err(lift(errno)),
             }
         }
         found.sort_unstable_by_key(|descriptor| descriptor.fd);
@@ -256,9 +258,9 @@ impl ProcDir {
     /// # Errors
     /// `NotFound` if the descriptor is another file by now; `PermissionDenied` if the pipe is another user's.
     pub fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {
-        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty())?;
+        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty()).map_err(lift)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let end = openat(&folder, DecInt::new(fd), flags, Mode::empty())?;
+        let end = openat(&folder, DecInt::new(fd), flags, Mode::empty()).map_err(lift)?;
         if fstat(&end)?.st_ino != inode {
             return Err(io::ErrorKind::NotFound.into());
         }
@@ -273,6 +275,15 @@ impl ProcDir {
             hung_up: polled.revents().contains(rustix::event::PollFlags::HUP),
             unread_bytes: rustix::io::ioctl_fionread(&end)?,
         })
+    }
+}
+
+/// Gives a process that ended under the reader one kind of error, whichever call met it.
+fn lift(errno: Errno) -> io::Error {
+    if errno == Errno::SRCH {
+        io::Error::new(io::ErrorKind::NotFound, "the process has ended")
+    } else {
+        errno.into()
     }
 }
 
@@ -309,7 +320,12 @@ fn numbered_entries(folder: OwnedFd) -> io::Result<Vec<u32>> {
     let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
     let mut numbers = Vec::with_capacity(32);
     while let Some(entry) = listing.next() {
-        let name = entry?.file_name().to_str().ok().map(str::parse);
+        let name = entry
+            .map_err(lift)?
+            .file_name()
+            .to_str()
+            .ok()
+            .map(str::parse);
         if let Some(Ok(number)) = name {
             numbers.push(number);
         }
@@ -412,6 +428,6 @@ mod tests {
 
         let error = folder.stat().unwrap_err();
 
-        assert_eq!(error.raw_os_error(), Some(libc::ESRCH));
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
     }
 }

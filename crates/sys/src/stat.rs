@@ -49,6 +49,8 @@ pub struct ProcStat {
     pub sid: u32,
     /// Device number of the controlling terminal, 0 if there is none.
     pub tty: i32,
+    /// The process group in the foreground of that terminal, -1 if there is none.
+    pub tty_group: i64,
     /// Kernel flags (`PF_*`); `PF_KTHREAD` marks a kernel thread.
     pub flags: u32,
     /// User time in clock ticks.
@@ -129,6 +131,7 @@ fn parse(line: &[u8]) -> Option<ProcStat> {
         pgid: unsigned(field(5)?)?,
         sid: unsigned(field(6)?)?,
         tty: field(7)?.parse().ok()?,
+        tty_group: field(8)?.parse().ok()?,
         flags: field(9)?.parse().ok()?,
         user_ticks: field(14)?.parse().ok()?,
         system_ticks: field(15)?.parse().ok()?,
