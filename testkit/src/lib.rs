@@ -15,6 +15,7 @@ mod deadline;
 mod http;
 mod leftover;
 mod program;
+mod proof;
 mod target;
 mod world;
 
@@ -23,5 +24,6 @@ pub use deadline::{Deadline, look_until, wait_for, wait_until};
 pub use http::{Reply, Request};
 pub use leftover::Leftover;
 pub use program::{Finished, Held, program};
+pub use proof::Proof;
 pub use target::{Mode, Target, wait_for_listener};
 pub use world::World;
