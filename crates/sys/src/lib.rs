@@ -8,12 +8,16 @@ mod exit_info;
 #[cfg(target_os = "linux")]
 mod stat;
 
+#[cfg(target_os = "linux")]
+pub mod chain;
 pub mod clock;
 pub mod durable;
 pub mod lock;
+pub mod peer;
 #[cfg(target_os = "linux")]
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod procfs;
+pub mod socket;
 #[cfg(target_os = "linux")]
 pub mod unix_diag;

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(handle.id().pid, child.id());
 
         // One byte lets it go on, and out.
-        std::io::Write::write_all(&mut &peer, b"x").unwrap();
+        io::Write::write_all(&mut &peer, b"x").unwrap();
         child.wait().unwrap();
         assert_eq!(process(&peer).unwrap_err().kind(), io::ErrorKind::NotFound);
         assert_eq!(credentials(&peer).unwrap().pid, child.id());
