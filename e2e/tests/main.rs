@@ -1,6 +1,8 @@
 //! The one binary of tests that see the house from outside: its shape, its source and its programs.
 
 #[cfg(test)]
+mod documents;
+#[cfg(test)]
 mod floors;
 #[cfg(test)]
 mod tree;

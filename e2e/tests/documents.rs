@@ -1,0 +1,233 @@
+//! The documents say what the code says: exit codes, limits, and links that lead somewhere.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use model::Exit;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+
+const EXITS: [Exit; 9] = [
+    Exit::Done,
+    Exit::Failed,
+    Exit::Usage,
+    Exit::Negative,
+    Exit::Locked,
+    Exit::Unreachable,
+    Exit::Refused,
+    Exit::TimedOut,
+    Exit::Interrupted,
+];
+
+/// One line of docs/limits.md.
+#[derive(Debug)]
+struct Limit {
+    value: String,
+    name: String,
+    file: String,
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = Path::new(ROOT).join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Returns the cells of every line of a Markdown table, heads and rulers included.
+fn rows(text: &str) -> Vec<Vec<String>> {
+    text.lines()
+        .filter_map(|line| line.strip_prefix('|')?.strip_suffix('|'))
+        .map(|line| line.split('|').map(|cell| cell.trim().to_owned()).collect())
+        .collect()
+}
+
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![PathBuf::new(), "docs".into(), "docs/decisions".into()];
+    folders.push("docs/proof".into());
+    for folder in folders {
+        let entries = fs::read_dir(Path::new(ROOT).join(&folder)).expect("a folder of documents");
+        for entry in entries.flatten() {
+            let path = folder.join(entry.file_name());
+            if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+/// Returns where the links of a document lead, those into the world and into itself left out.
+fn links(text: &str) -> Vec<String> {
+    text.split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'))
+        .map(|(link, _)| link.split('#').next().unwrap_or_default().to_owned())
+        .filter(|link| !link.is_empty() && !link.contains("://"))
+        .collect()
+}
+
+fn dead_links(document: &Path, text: &str) -> Vec<String> {
+    let folder = Path::new(ROOT).join(document.parent().unwrap_or(Path::new("")));
+    links(text)
+        .into_iter()
+        .filter(|link| !folder.join(link).exists())
+        .map(|link| format!("{} -> {link}", document.display()))
+        .collect()
+}
+
+/// Returns the limits of the table: `value` and `` `file.rs` `NAME` ``.
+fn limits(text: &str) -> Vec<Limit> {
+    rows(text)
+        .into_iter()
+        .skip(2)
+        .map(|cells| {
+            let mut code = cells[2].split('`').filter(|part| part.trim() != "");
+            Limit {
+                value: cells[1].clone(),
+                file: code.next().unwrap_or_default().to_owned(),
+                name: code.next().unwrap_or_default().to_owned(),
+            }
+        })
+        .collect()
+}
+
+/// Returns what a constant of this name is set to in a source text.
+fn constant<'a>(source: &'a str, name: &str) -> Option<&'a str> {
+    let (_, behind) = source.split_once(&format!("const {name}:"))?;
+    let (_, value) = behind.split_once('=')?;
+    let (value, _) = value.split_once(';')?;
+    Some(value.trim())
+}
+
+/// Returns the number a constant stands for: a product, a shift, or a duration in milliseconds.
+fn number(expression: &str) -> Option<u64> {
+    if let Some((unit, inner)) = duration(expression) {
+        return Some(number(inner)? * unit);
+    }
+    if let Some((one, by)) = expression.split_once("<<") {
+        return Some(number(one)? << number(by)?);
+    }
+    expression
+        .split('*')
+        .map(|factor| {
+            let digits: String = factor.trim().replace('_', "");
+            let digits = digits.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+            digits.parse::<u64>().ok().or_else(|| suffixed(factor))
+        })
+        .try_fold(1, |product, factor| Some(product * factor?))
+}
+
+fn duration(expression: &str) -> Option<(u64, &str)> {
+    let units = [
+        ("Duration::from_millis(", 1),
+        ("Duration::from_secs(", 1000),
+        ("Duration::from_mins(", 60_000),
+        ("Duration::from_hours(", 3_600_000),
+    ];
+    units.iter().find_map(|(word, unit)| {
+        let inner = expression.trim().strip_prefix(word)?;
+        Some((*unit, inner.strip_suffix(')')?))
+    })
+}
+
+fn suffixed(factor: &str) -> Option<u64> {
+    let (digits, _) = factor.trim().split_once(['u', 'i'])?;
+    digits.replace('_', "").parse().ok()
+}
+
+/// Returns the number that a person wrote: `4 MiB`, `10 s`, `64`.
+fn written(value: &str) -> Option<u64> {
+    let mut parts = value.split(' ');
+    let digits: u64 = parts.next()?.replace(',', "").parse().ok()?;
+    let unit = match parts.next() {
+        None | Some("ms" | "bytes") => 1,
+        Some("s") => 1000,
+        Some("min") => 60_000,
+        Some("h") => 3_600_000,
+        Some("KiB") => 1024,
+        Some("MiB") => 1024 * 1024,
+        Some(_) => return None,
+    };
+    Some(digits * unit)
+}
+
+fn untrue(limit: &Limit, source: &str) -> Option<String> {
+    let Some(expression) = constant(source, &limit.name) else {
+        return Some(format!("{} has no constant {}", limit.file, limit.name));
+    };
+    let same = number(expression).is_some() && number(expression) == written(&limit.value);
+    (!same).then(|| format!("{} is {expression}, not {}", limit.name, limit.value))
+}
+
+#[test]
+fn the_table_of_exit_codes_is_the_one_in_code() {
+    let listed: Vec<(String, String)> = rows(&read("docs/exit-codes.md"))
+        .into_iter()
+        .skip(2)
+        .map(|cells| (cells[0].clone(), cells[1].clone()))
+        .collect();
+    let coded: Vec<(String, String)> = EXITS
+        .iter()
+        .map(|exit| {
+            let name = serde_json::to_value(exit).expect("an exit code has a name");
+            let name = name.as_str().expect("a name is text").to_owned();
+            (exit.code().to_string(), name)
+        })
+        .collect();
+
+    assert_eq!(listed, coded);
+}
+
+#[test]
+fn every_link_in_a_document_leads_somewhere() {
+    let dead: Vec<String> = documents()
+        .iter()
+        .flat_map(|path| dead_links(path, &read(path)))
+        .collect();
+
+    assert_eq!(dead, [""; 0]);
+}
+
+#[test]
+fn every_limit_on_paper_is_the_one_in_code() {
+    let wrong: Vec<String> = limits(&read("docs/limits.md"))
+        .iter()
+        .filter_map(|limit| untrue(limit, &read(&limit.file)))
+        .collect();
+
+    assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn a_link_to_nowhere_is_named() {
+    let text = "see [a](README.md), [b](docs/nowhere.md#here) and [c](https://example.com/x.md)";
+
+    assert_eq!(
+        dead_links(Path::new("X.md"), text),
+        ["X.md -> docs/nowhere.md"]
+    );
+}
+
+#[test]
+fn a_limit_that_is_another_one_in_code_is_named() {
+    let source = "const LINE: usize = 4 * 1024 * 1024;\nconst GRACE: Duration = Duration::from_secs(10);\nconst SEGMENT: u64 = 1 << 24;";
+    let limit = |name: &str, value: &str| Limit {
+        value: value.to_owned(),
+        name: name.to_owned(),
+        file: "x.rs".to_owned(),
+    };
+
+    for (name, value) in [("LINE", "4 MiB"), ("GRACE", "10 s"), ("SEGMENT", "16 MiB")] {
+        assert_eq!(untrue(&limit(name, value), source), None);
+    }
+    for (name, value) in [
+        ("LINE", "5 MiB"),
+        ("GRACE", "10 ms"),
+        ("NONE", "1"),
+        ("LINE", "much"),
+    ] {
+        assert!(untrue(&limit(name, value), source).is_some(), "{name}");
+    }
+}
