@@ -156,6 +156,12 @@ impl AsFd for Handle {
     }
 }
 
+/// Returns the effective user id of the calling process.
+#[must_use]
+pub fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Splits the content of a `cmdline` file into its arguments (proc_pid_cmdline(5)).
 ///
 /// A process that wrote a title over its arguments leaves one text padded with zero bytes.

@@ -10,6 +10,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
 };
 
+use model::ExeId;
 use rustix::{
     fs::{AtFlags, Mode, OFlags, RawDir, fstat, open, openat, readlinkat_raw, statat},
     io::Errno,
@@ -229,6 +230,20 @@ impl ProcDir {
         let mut buffer = [0_u8; LONGEST_LINK];
         let length = readlinkat_raw(&self.dir, link.name(), &mut buffer).map_err(lift)?;
         Ok(buffer.get(..length).unwrap_or_default().to_vec())
+    }
+
+    /// Returns the file its program was loaded from.
+    ///
+    /// The one place that follows a link: a running program's file is mapped, so it answers.
+    ///
+    /// # Errors
+    /// The process is gone, or it is another user's.
+    pub fn exe_id(&self) -> io::Result<ExeId> {
+        let meta = statat(&self.dir, "exe", AtFlags::empty()).map_err(lift)?;
+        Ok(ExeId {
+            dev: meta.st_dev,
+            ino: meta.st_ino,
+        })
     }
 
     /// Lists its descriptors. One that is closed meanwhile is left out.

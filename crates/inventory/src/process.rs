@@ -1,0 +1,128 @@
+//! One process as it was seen at one moment.
+
+use model::{ExeId, Foreign, Known, ProcessId, ProcessRef, Wall};
+use serde::{Deserialize, Serialize};
+
+use crate::Descriptor;
+
+/// One process as it was seen at one moment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Which process.
+    pub id: ProcessId,
+    /// When it was read.
+    pub observed_at: Wall,
+    /// Effective user id.
+    pub uid: u32,
+    /// That user's name, or its number where it has none.
+    pub user: Foreign,
+    /// The name that the process gives itself, 15 bytes at most.
+    pub comm: Foreign,
+    /// The command line, values that look like secrets redacted; empty for a kernel thread or zombie.
+    pub command: Known<Vec<Foreign>>,
+    /// Where its program was found.
+    pub exe: Known<Foreign>,
+    /// Its working folder.
+    pub cwd: Known<Foreign>,
+    /// The parent as it is now.
+    pub ppid: u32,
+    /// The process group.
+    pub pgid: u32,
+    /// The session.
+    pub sid: u32,
+    /// The controlling terminal.
+    pub tty: Option<String>,
+    /// State letter and flags as ps(1) shows them (`s` session leader, `l` threads, `+` foreground).
+    pub stat: String,
+    /// How long it runs.
+    pub elapsed_ms: u64,
+    /// Processor time it used.
+    pub cpu_ms: u64,
+    /// Resident memory.
+    pub rss_bytes: u64,
+    /// How many threads it has.
+    pub threads: u32,
+    /// Whether it is a thread of the kernel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kernel_thread: bool,
+    /// Its open descriptors.
+    pub descriptors: Known<Vec<Descriptor>>,
+    /// What a closer look showed, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closer: Option<Closer>,
+}
+
+/// What is read of few processes only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Closer {
+    /// Names of the variables it was started with, never values; what it set later is not among them.
+    pub env_names: Known<Vec<Foreign>>,
+    /// Its control group (version 2).
+    pub cgroup: Known<Foreign>,
+    /// Inode of its network namespace.
+    pub network_namespace: Known<u64>,
+    /// The file its program was loaded from.
+    pub exe_id: Known<ExeId>,
+}
+
+/// Something that could not be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unreadable {
+    /// Of which process; none if it concerns the whole look.
+    pub pid: Option<u32>,
+    /// What.
+    pub what: String,
+    /// Why.
+    pub why: String,
+}
+
+impl Process {
+    /// Returns its number.
+    #[must_use]
+    pub const fn pid(&self) -> u32 {
+        self.id.pid
+    }
+
+    /// Tells whether it has ended and only its parent has not taken notice.
+    #[must_use]
+    pub fn is_zombie(&self) -> bool {
+        self.stat.starts_with(['Z', 'X', 'x'])
+    }
+
+    /// Tells whether it is stopped by a signal or a debugger.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        self.stat.starts_with(['T', 't'])
+    }
+
+    /// Returns its descriptors, none where they could not be read.
+    pub fn open(&self) -> impl Iterator<Item = &Descriptor> {
+        self.descriptors.value().into_iter().flatten()
+    }
+
+    /// Returns one of its descriptors.
+    #[must_use]
+    pub fn descriptor(&self, fd: u32) -> Option<&Descriptor> {
+        self.open().find(|descriptor| descriptor.fd == fd)
+    }
+
+    /// Returns the arguments, none where they could not be read.
+    pub fn arguments(&self) -> impl Iterator<Item = &str> {
+        self.command.value().into_iter().flatten().map(Foreign::raw)
+    }
+
+    /// Returns it as records and people name it.
+    #[must_use]
+    pub fn reference(&self) -> ProcessRef {
+        let exe_id = self
+            .closer
+            .as_ref()
+            .and_then(|closer| closer.exe_id.value());
+        ProcessRef {
+            id: self.id.clone(),
+            command: self.command.value().cloned().unwrap_or_default(),
+            exe: self.exe.value().cloned(),
+            exe_id: exe_id.copied(),
+        }
+    }
+}

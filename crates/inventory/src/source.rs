@@ -1,0 +1,179 @@
+//! Where the bytes come from: the live `/proc`, or a recorded one.
+
+use std::io;
+
+use model::{Clock, ExeId, ProcessId, Stamp};
+use sys::{
+    clock::SystemClock,
+    process::{Handle, ProcStat},
+    procfs::{File, Link, PipeProbe, ProcDir, ProcFs, RawDescriptor},
+    unix_diag::UnixSocket,
+};
+
+/// Brings what is read of the whole machine.
+pub trait Source: Sync {
+    /// What brings the bytes of one process.
+    type Process: Look;
+
+    /// Returns the present moment.
+    fn now(&self) -> Stamp;
+
+    /// Returns the kernel's id of this boot.
+    ///
+    /// # Errors
+    /// It cannot be read: no identity can be made.
+    fn boot_id(&self) -> io::Result<String>;
+
+    /// Returns why some processes may be hidden from this look.
+    ///
+    /// # Errors
+    /// That cannot be told.
+    fn blind_spot(&self) -> io::Result<Option<String>>;
+
+    /// Returns who looks.
+    fn observer_uid(&self) -> u32;
+
+    /// Lists the processes.
+    ///
+    /// # Errors
+    /// They cannot be listed: nothing is known.
+    fn pids(&self) -> io::Result<Vec<u32>>;
+
+    /// Opens one process for looking.
+    ///
+    /// # Errors
+    /// `NotFound` if it has ended.
+    fn process(&self, pid: u32) -> io::Result<Self::Process>;
+
+    /// Returns the identity of the living process that has this number now.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none or it has ended.
+    fn identity(&self, pid: u32) -> io::Result<ProcessId>;
+
+    /// Lists the unix sockets.
+    ///
+    /// # Errors
+    /// They cannot be listed: of no socket it is known whether its other end lives.
+    fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>>;
+
+    /// Returns the content of passwd(5).
+    ///
+    /// # Errors
+    /// It cannot be read; users then keep their numbers.
+    fn passwd(&self) -> io::Result<String>;
+}
+
+/// Brings what is read of one process; after its end every call fails with `NotFound`.
+#[expect(
+    clippy::missing_errors_doc,
+    reason = "all fail alike: gone, or not ours to read"
+)]
+pub trait Look {
+    /// Returns its effective user id.
+    fn owner(&self) -> io::Result<u32>;
+
+    /// Returns its fields.
+    fn stat(&self) -> io::Result<ProcStat>;
+
+    /// Returns the content of one of its files.
+    fn read(&self, file: File) -> io::Result<Vec<u8>>;
+
+    /// Returns the text of one of its links.
+    fn link(&self, link: Link) -> io::Result<Vec<u8>>;
+
+    /// Returns the file its program was loaded from.
+    fn exe_id(&self) -> io::Result<ExeId>;
+
+    /// Lists its descriptors.
+    fn descriptors(&self) -> io::Result<Vec<RawDescriptor>>;
+
+    /// Asks the pipe behind its descriptor `fd` whether anybody can still write into it.
+    fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe>;
+}
+
+/// The machine as it is now.
+#[derive(Debug)]
+pub struct Live {
+    proc: ProcFs,
+}
+
+impl Live {
+    /// Opens the machine for looking.
+    ///
+    /// # Errors
+    /// `/proc` is not mounted.
+    pub fn open() -> io::Result<Self> {
+        ProcFs::open().map(|proc| Self { proc })
+    }
+}
+
+impl Source for Live {
+    type Process = ProcDir;
+
+    fn now(&self) -> Stamp {
+        SystemClock.now()
+    }
+
+    fn boot_id(&self) -> io::Result<String> {
+        sys::clock::boot_id()
+    }
+
+    fn blind_spot(&self) -> io::Result<Option<String>> {
+        Ok(self.proc.blind_spot()?.map(str::to_owned))
+    }
+
+    fn observer_uid(&self) -> u32 {
+        sys::process::own_uid()
+    }
+
+    fn pids(&self) -> io::Result<Vec<u32>> {
+        self.proc.pids()
+    }
+
+    fn process(&self, pid: u32) -> io::Result<ProcDir> {
+        self.proc.process(pid)
+    }
+
+    fn identity(&self, pid: u32) -> io::Result<ProcessId> {
+        Handle::open(pid).map(|handle| handle.id().clone())
+    }
+
+    fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>> {
+        sys::unix_diag::unix_sockets()
+    }
+
+    fn passwd(&self) -> io::Result<String> {
+        std::fs::read_to_string("/etc/passwd")
+    }
+}
+
+impl Look for ProcDir {
+    fn owner(&self) -> io::Result<u32> {
+        Self::owner(self)
+    }
+
+    fn stat(&self) -> io::Result<ProcStat> {
+        Self::stat(self)
+    }
+
+    fn read(&self, file: File) -> io::Result<Vec<u8>> {
+        Self::read(self, file)
+    }
+
+    fn link(&self, link: Link) -> io::Result<Vec<u8>> {
+        Self::link(self, link)
+    }
+
+    fn exe_id(&self) -> io::Result<ExeId> {
+        Self::exe_id(self)
+    }
+
+    fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
+        Self::descriptors(self)
+    }
+
+    fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {
+        Self::probe_pipe(self, fd, inode)
+    }
+}

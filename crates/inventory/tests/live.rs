@@ -1,0 +1,206 @@
+//! The look at this very machine, with processes started for it.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    process::{Child, ChildStdin, Command, Stdio},
+};
+
+use inventory::{Access, Live, Process, Snapshot, Target, TcpState, closer, take};
+
+/// A python program that says `ready` and then reads on; killed and reaped at the end.
+struct Reader(Child);
+
+impl Reader {
+    fn start(stdin: Stdio, program: &str) -> Self {
+        let child = Command::new("python3")
+            .args(["-c", program, "--token=hunter2"])
+            .env("SOME_TOKEN", "value-of-the-token")
+            .stdin(stdin)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut reader = Self(child);
+        let out = reader.0.stdout.as_mut().unwrap();
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        assert_eq!(line, "ready\n");
+        reader
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+
+    fn take_stdin(&mut self) -> ChildStdin {
+        self.0.stdin.take().unwrap()
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Waits for a signal and nothing else, so that its end of the wire stays as it is.
+const IGNORES_STDIN: &str = "import signal; print('ready', flush=True); signal.pause()";
+
+fn look() -> Snapshot {
+    take(&Live::open().unwrap()).unwrap()
+}
+
+fn find(snapshot: &Snapshot, pid: u32) -> &Process {
+    snapshot.process(pid).unwrap()
+}
+
+fn stdin_inode(process: &Process) -> u64 {
+    let stdin = process.descriptor(0).unwrap();
+    let (Target::Pipe { inode } | Target::Socket { inode }) = stdin.target else {
+        panic!("{stdin:?}");
+    };
+    inode
+}
+
+#[test]
+fn every_field_of_a_process_is_there_and_its_secret_is_not() {
+    let reader = Reader::start(Stdio::piped(), IGNORES_STDIN);
+
+    let mut snapshot = look();
+    closer(
+        &Live::open().unwrap(),
+        &mut snapshot,
+        &BTreeSet::from([reader.pid()]),
+    );
+    let seen = find(&snapshot, reader.pid());
+
+    assert_eq!(seen.ppid, std::process::id());
+    assert!(seen.pgid > 0 && seen.rss_bytes > 0 && seen.threads == 1);
+    assert!(seen.exe.value().unwrap().raw().contains("python"));
+    assert!(seen.cwd.value().unwrap().raw().ends_with("inventory"));
+    assert_eq!(seen.arguments().last(), Some("--token=[redacted:7]"));
+    let more = seen.closer.as_ref().unwrap();
+    let names = more.env_names.value().unwrap();
+    assert!(names.iter().any(|name| name.raw() == "SOME_TOKEN"));
+    let text = serde_json::to_string(&snapshot).unwrap();
+    assert!(!text.contains("value-of-the-token"));
+    assert!(!text.contains("hunter2"));
+}
+
+#[test]
+fn the_writer_of_a_pipe_is_named_with_its_descriptor_and_its_end_is_proven() {
+    let mut reader = Reader::start(Stdio::piped(), IGNORES_STDIN);
+    let mut stdin = reader.take_stdin();
+    stdin.write_all(b"never read").unwrap();
+
+    let held = look();
+    drop(stdin);
+    let closed = look();
+
+    let pipe = held.pipe(stdin_inode(find(&held, reader.pid()))).unwrap();
+    let writers: Vec<u32> = pipe.writers().map(|writer| writer.pid).collect();
+    assert_eq!(writers, [std::process::id()]);
+    assert_eq!(pipe.hung_up.value(), Some(&false));
+    assert_eq!(pipe.unread_bytes.value(), Some(&10));
+    let pipe = closed
+        .pipe(stdin_inode(find(&closed, reader.pid())))
+        .unwrap();
+    assert_eq!(pipe.writers().count(), 0);
+    assert_eq!(pipe.hung_up.value(), Some(&true));
+}
+
+#[test]
+fn a_socketpair_names_its_other_end_and_then_that_it_is_closed() {
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let reader = Reader::start(Stdio::from(OwnedFd::from(theirs)), IGNORES_STDIN);
+
+    let held = look();
+    drop(ours);
+    let closed = look();
+
+    let socket = held.socket(stdin_inode(find(&held, reader.pid()))).unwrap();
+    let peer = held.socket(socket.peer.unwrap()).unwrap();
+    let holders: Vec<u32> = peer.holders.iter().map(|holder| holder.pid).collect();
+    assert_eq!(holders, [std::process::id()]);
+    let socket = closed
+        .socket(stdin_inode(find(&closed, reader.pid())))
+        .unwrap();
+    assert_eq!(socket.peer, Some(0));
+    assert!(socket.no_more_input);
+}
+
+#[test]
+fn a_sibling_that_inherited_the_write_end_is_in_the_list() {
+    let mut reader = Reader::start(Stdio::piped(), IGNORES_STDIN);
+    let stdin = reader.take_stdin();
+    let sibling = Reader::start(Stdio::from(OwnedFd::from(stdin)), IGNORES_STDIN);
+
+    let snapshot = look();
+
+    let pipe = snapshot
+        .pipe(stdin_inode(find(&snapshot, reader.pid())))
+        .unwrap();
+    let writers: Vec<(u32, u32, Access)> = pipe
+        .writers()
+        .map(|writer| (writer.pid, writer.fd, writer.access))
+        .collect();
+    assert_eq!(writers, [(sibling.pid(), 0, Access::Write)]);
+}
+
+#[test]
+fn a_listener_is_found_with_its_address() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let own = std::process::id();
+
+    let mut snapshot = look();
+    closer(
+        &Live::open().unwrap(),
+        &mut snapshot,
+        &BTreeSet::from([own]),
+    );
+
+    let address = listener.local_addr().unwrap();
+    let seen = snapshot
+        .tcp
+        .iter()
+        .find(|socket| socket.local == address)
+        .unwrap();
+    assert_eq!(seen.state, TcpState::Listen);
+    let held = find(&snapshot, own)
+        .open()
+        .any(|open| open.target == Target::Socket { inode: seen.inode });
+    assert!(held);
+}
+
+#[test]
+fn a_zombie_is_a_process_without_a_program_and_nothing_of_it_counts_as_unreadable() {
+    let mut child = Command::new("true").stdin(Stdio::null()).spawn().unwrap();
+    let pid = child.id();
+    let handle = sys::process::Handle::open(pid);
+    if let Ok(handle) = handle {
+        assert!(
+            handle
+                .wait_exit(std::time::Duration::from_secs(10))
+                .unwrap()
+        );
+    }
+
+    let snapshot = look();
+    child.wait().unwrap();
+
+    assert!(find(&snapshot, pid).is_zombie());
+    assert!(snapshot.unreadable.iter().all(|gap| gap.pid != Some(pid)));
+}
+
+#[test]
+fn a_snapshot_reads_back_as_it_was_written() {
+    let snapshot = look();
+
+    let text = serde_json::to_string(&snapshot).unwrap();
+    let back: Snapshot = serde_json::from_str(&text).unwrap();
+
+    assert_eq!(back, snapshot);
+}

@@ -1,0 +1,228 @@
+//! The look at a recorded machine: what is missing is named, what has ended is not.
+
+use std::{collections::BTreeMap, io};
+
+use inventory::{Look, Source, take};
+use model::{ExeId, ProcessId, Stamp, Wall};
+use sys::{
+    process::ProcStat,
+    procfs::{Access, File, Link, PipeProbe, RawDescriptor},
+    unix_diag::UnixSocket,
+};
+
+/// One process of the record.
+#[derive(Clone, Default)]
+struct Recorded {
+    stat: String,
+    command: &'static [u8],
+    descriptors: Option<Vec<RawDescriptor>>,
+    ends_during_the_look: bool,
+}
+
+#[derive(Default)]
+struct Machine {
+    processes: BTreeMap<u32, Recorded>,
+    blind: Option<&'static str>,
+}
+
+impl Machine {
+    fn with(mut self, pid: u32, recorded: Recorded) -> Self {
+        self.processes.insert(pid, recorded);
+        self
+    }
+}
+
+fn line(pid: u32, ppid: u32, start: u64) -> String {
+    format!("{pid} (srv) S {ppid} {pid} {pid} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 {start} 0 9 0")
+}
+
+fn pipe_end(fd: u32, inode: u32, access: Access) -> RawDescriptor {
+    RawDescriptor {
+        fd,
+        target: format!("pipe:[{inode}]").into_bytes(),
+        access: Some(access),
+    }
+}
+
+fn gone<T>() -> io::Result<T> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+fn denied<T>() -> io::Result<T> {
+    Err(io::ErrorKind::PermissionDenied.into())
+}
+
+impl Source for Machine {
+    type Process = Recorded;
+
+    fn now(&self) -> Stamp {
+        Stamp {
+            wall: Wall::from_millis(1),
+            boot_ms: 100_000,
+        }
+    }
+
+    fn boot_id(&self) -> io::Result<String> {
+        Ok("boot".to_owned())
+    }
+
+    fn blind_spot(&self) -> io::Result<Option<String>> {
+        Ok(self.blind.map(str::to_owned))
+    }
+
+    fn observer_uid(&self) -> u32 {
+        1000
+    }
+
+    fn pids(&self) -> io::Result<Vec<u32>> {
+        Ok(self.processes.keys().copied().collect())
+    }
+
+    fn process(&self, pid: u32) -> io::Result<Recorded> {
+        self.processes.get(&pid).cloned().map_or_else(gone, Ok)
+    }
+
+    fn identity(&self, _: u32) -> io::Result<ProcessId> {
+        gone()
+    }
+
+    fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>> {
+        Ok(Vec::new())
+    }
+
+    fn passwd(&self) -> io::Result<String> {
+        Ok("user:x:1000:1000::/home/user:/bin/sh".to_owned())
+    }
+}
+
+impl Look for Recorded {
+    fn owner(&self) -> io::Result<u32> {
+        Ok(1000)
+    }
+
+    fn stat(&self) -> io::Result<ProcStat> {
+        ProcStat::parse(self.stat.as_bytes())
+    }
+
+    fn read(&self, _: File) -> io::Result<Vec<u8>> {
+        Ok(self.command.to_vec())
+    }
+
+    fn link(&self, _: Link) -> io::Result<Vec<u8>> {
+        denied()
+    }
+
+    fn exe_id(&self) -> io::Result<ExeId> {
+        denied()
+    }
+
+    fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
+        if self.ends_during_the_look {
+            return gone();
+        }
+        self.descriptors.clone().map_or_else(denied, Ok)
+    }
+
+    fn probe_pipe(&self, _: u32, _: u64) -> io::Result<PipeProbe> {
+        Ok(PipeProbe {
+            hung_up: true,
+            unread_bytes: 3,
+        })
+    }
+}
+
+fn readable(pid: u32, descriptors: Vec<RawDescriptor>) -> Recorded {
+    Recorded {
+        stat: line(pid, 1, 500),
+        command: b"srv\0--stdio\0",
+        descriptors: Some(descriptors),
+        ..Recorded::default()
+    }
+}
+
+#[test]
+fn unreadable_descriptors_make_the_look_incomplete_and_say_whose_and_why() {
+    let closed = Recorded {
+        stat: line(7, 1, 500),
+        ..Recorded::default()
+    };
+    let machine = Machine::default()
+        .with(7, closed)
+        .with(8, readable(8, Vec::new()));
+
+    let seen = take(&machine).unwrap();
+
+    assert!(!seen.complete && !seen.all_holders_seen());
+    let gap = seen
+        .unreadable
+        .iter()
+        .find(|gap| gap.what == "descriptors")
+        .unwrap();
+    assert_eq!((gap.pid, gap.why.as_str()), (Some(7), "permission denied"));
+    assert_eq!(
+        seen.processes[0].descriptors.why(),
+        Some("permission denied")
+    );
+}
+
+#[test]
+fn a_process_that_ends_under_the_look_is_neither_there_nor_unreadable() {
+    let ending = Recorded {
+        ends_during_the_look: true,
+        ..readable(9, Vec::new())
+    };
+    let machine = Machine::default().with(9, ending);
+
+    let seen = take(&machine).unwrap();
+
+    assert!(seen.processes.is_empty());
+    assert!(seen.unreadable.is_empty());
+}
+
+#[test]
+fn a_look_that_may_not_show_all_processes_is_never_complete() {
+    let machine = Machine {
+        blind: Some("in a container"),
+        ..Machine::default()
+    };
+
+    let seen = take(&machine).unwrap();
+
+    assert!(!seen.complete && !seen.all_holders_seen());
+    assert_eq!(seen.unreadable[0].pid, None);
+}
+
+#[test]
+fn holders_of_one_pipe_are_split_by_what_they_can_do_with_it() {
+    let machine = Machine::default()
+        .with(3, readable(3, vec![pipe_end(5, 77, Access::Write)]))
+        .with(4, readable(4, vec![pipe_end(0, 77, Access::Read)]))
+        .with(5, readable(5, vec![pipe_end(0, 77, Access::Read)]));
+
+    let seen = take(&machine).unwrap();
+
+    let pipe = seen.pipe(77).unwrap();
+    assert_eq!(pipe.writers().map(|end| end.pid).collect::<Vec<_>>(), [3]);
+    assert_eq!(
+        pipe.readers().map(|end| end.pid).collect::<Vec<_>>(),
+        [4, 5]
+    );
+    assert_eq!(pipe.unread_bytes.value(), Some(&3));
+}
+
+#[test]
+fn a_parent_that_is_younger_than_its_child_is_no_parent() {
+    let child = Recorded {
+        stat: line(20, 30, 500),
+        ..readable(20, Vec::new())
+    };
+    let recycled = Recorded {
+        stat: line(30, 1, 900),
+        ..readable(30, Vec::new())
+    };
+    let machine = Machine::default().with(20, child).with(30, recycled);
+
+    let seen = take(&machine).unwrap();
+
+    assert!(seen.ancestors(20).is_empty());
+}
