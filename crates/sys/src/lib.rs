@@ -19,5 +19,6 @@ pub mod process;
 #[cfg(target_os = "linux")]
 pub mod procfs;
 pub mod socket;
+pub mod spawn;
 #[cfg(target_os = "linux")]
 pub mod unix_diag;

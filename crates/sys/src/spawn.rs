@@ -4,14 +4,17 @@
 //! keep its pipes open: it would be the very leftover that this product hunts. What it cannot leave is the
 //! client's control group: where a service manager ends a whole group, the daemon belongs to it too.
 
-#![expect(unsafe_code, reason = "fork and what must happen between fork and exec")]
+#![expect(
+    unsafe_code,
+    reason = "fork and what must happen between fork and exec"
+)]
 
 use std::{
     ffi::{CString, OsString},
-    fs::{File, OpenOptions},
+    fs::OpenOptions,
     io::{self, Read},
     os::{
-        fd::{AsRawFd, FromRawFd, OwnedFd, RawFd},
+        fd::{AsRawFd, RawFd},
         unix::{ffi::OsStringExt, fs::OpenOptionsExt},
     },
     path::PathBuf,
@@ -41,7 +44,10 @@ impl Detached {
     /// # Errors
     /// The log cannot be opened, or the program cannot be executed; then nothing was started.
     pub fn start(&self) -> io::Result<()> {
-        let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        let null = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")?;
         let log = OpenOptions::new()
             .append(true)
             .create(true)
@@ -135,7 +141,7 @@ impl Inside<'_> {
     fn between(&self) -> ! {
         // SAFETY: as for the first fork; `become_program` keeps to the same rules.
         match unsafe { libc::fork() } {
-            -1 => self.fail(),
+            -1 => fail(self.report),
             0 => self.become_program(),
             // SAFETY: ends this process without running any handler of the one it was copied from.
             _ => unsafe { libc::_exit(0) },
@@ -143,23 +149,22 @@ impl Inside<'_> {
     }
 
     fn become_program(&self) -> ! {
-        // SAFETY: system calls on valid descriptors and values only. The standard library opened 0, 1 and 2
-        // at its start if they were closed, so none of ours has these numbers and dup2 overwrites none of ours.
-        let ready = unsafe {
+        // SAFETY: system calls on open descriptors. The standard library opened 0, 1 and 2 at its start if they
+        // were closed, so none of ours has these numbers, and no dup2 closes one that is still needed.
+        let apart = unsafe {
             libc::setsid() >= 0
                 && libc::dup2(self.null, 0) == 0
                 && libc::dup2(self.null, 1) == 1
                 && libc::dup2(self.log, 2) == 2
-                && self.move_report()
-                && close_from(REPORT + 1)
-                && libc::chdir(c"/".as_ptr()) == 0
+                && (self.report == REPORT || libc::dup2(self.report, REPORT) == REPORT)
+                && libc::fcntl(REPORT, libc::F_SETFD, libc::FD_CLOEXEC) == 0
         };
-        if !ready {
-            self.fail();
+        if !apart {
+            fail(self.report);
         }
-        // SAFETY: no handler of ours runs any more; the default disposition is valid for every signal, and those
-        // that cannot be changed are refused with an error.
-        unsafe {
+        // SAFETY: system calls on plain values. Handlers are gone with the exec below; the default disposition
+        // is valid for every signal, and those that cannot be changed are refused with an error.
+        let bare = unsafe {
             for signal in 1..=LAST_SIGNAL {
                 libc::signal(signal, libc::SIG_DFL);
             }
@@ -167,37 +172,190 @@ impl Inside<'_> {
             libc::sigemptyset(&raw mut none);
             libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
             libc::umask(0o077);
+            close_from(REPORT + 1) && libc::chdir(c"/".as_ptr()) == 0
+        };
+        if bare {
+            // SAFETY: both lists end with a null pointer and point to texts that `image` owns.
+            unsafe {
+                libc::execve(
+                    self.image.program.as_ptr(),
+                    self.image.arguments.as_ptr(),
+                    self.image.environment.as_ptr(),
+                );
+            }
         }
-        // SAFETY: both lists end with a null pointer and point to texts that `image` owns.
-        unsafe {
-            libc::execve(
-                self.image.program.as_ptr(),
-                self.image.arguments.as_ptr(),
-                self.image.environment.as_ptr(),
-            );
+        fail(REPORT)
+    }
+}
+
+/// Tells the starter the error of the last system call, and ends.
+fn fail(report: RawFd) -> ! {
+    let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
+    let bytes = errno.to_ne_bytes();
+    // SAFETY: four bytes that live through the call, which a pipe takes whole (pipe(7), PIPE_BUF); then the
+    // end of this process without running any handler of the one it was copied from.
+    unsafe {
+        libc::write(report, bytes.as_ptr().cast(), bytes.len());
+        libc::_exit(127)
+    }
+}
+
+/// Closes every descriptor from `first` on.
+///
+/// # Safety
+/// Nothing in this process may use one of them afterwards.
+#[cfg(target_os = "linux")]
+unsafe fn close_from(first: RawFd) -> bool {
+    // SAFETY: a system call on plain values (close_range(2), Linux 5.9). By number, since musl has no wrapper.
+    let result = unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) };
+    // SAFETY: as the caller promises.
+    result == 0 || unsafe { close_one_by_one(first) }
+}
+
+/// Closes every descriptor from `first` on.
+///
+/// # Safety
+/// Nothing in this process may use one of them afterwards.
+#[cfg(not(target_os = "linux"))]
+unsafe fn close_from(first: RawFd) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { close_one_by_one(first) }
+}
+
+/// For systems without close_range: up to the limit, above which no descriptor can be open.
+///
+/// # Safety
+/// Nothing in this process may use one of them afterwards.
+unsafe fn close_one_by_one(first: RawFd) -> bool {
+    // SAFETY: system calls on plain values; closing what is not open is refused with an error.
+    unsafe {
+        let limit = libc::sysconf(libc::_SC_OPEN_MAX);
+        let Ok(limit) = RawFd::try_from(limit) else {
+            return false;
+        };
+        for descriptor in first..limit {
+            libc::close(descriptor);
         }
-        self.fail()
+    }
+    true
+}
+
+/// Takes away the process between, which ends by itself at once.
+fn reap(between: libc::pid_t) {
+    loop {
+        // SAFETY: a child of ours and no status asked for. ECHILD, where SIGCHLD is ignored, means the same.
+        let result = unsafe { libc::waitpid(between, ptr::null_mut(), 0) };
+        let interrupted = io::Error::last_os_error().kind() == io::ErrorKind::Interrupted;
+        if result != -1 || !interrupted {
+            return;
+        }
+    }
+}
+
+/// The number of the descriptor that reports a failure: the first behind the standard ones.
+const REPORT: RawFd = 3;
+
+#[cfg(target_os = "linux")]
+const LAST_SIGNAL: libc::c_int = 64;
+#[cfg(not(target_os = "linux"))]
+const LAST_SIGNAL: libc::c_int = 31;
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::{
+        fs,
+        os::{fd::AsFd, unix::fs::MetadataExt},
+        path::Path,
+        time::{Duration, Instant},
+    };
+
+    use super::*;
+
+    fn start(folder: &Path, script: &str) -> Detached {
+        Detached {
+            program: "/bin/sh".into(),
+            arguments: ["-c", script, "name"].map(OsString::from).to_vec(),
+            environment: vec![("ONLY".into(), "this one".into())],
+            log: folder.join("log"),
+        }
     }
 
-    /// Moves the report to a known number, with close-on-exec, so that all above it can be closed.
-    fn move_report(&self) -> bool {
-        // SAFETY: system calls on an open descriptor.
-        unsafe {
-            (self.report == REPORT || libc::dup2(self.report, REPORT) == REPORT)
-                && libc::fcntl(REPORT, libc::F_SETFD, libc::FD_CLOEXEC) == 0
+    /// Waits until the log has a last line, and returns its lines.
+    fn said(start: &Detached) -> Vec<String> {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        loop {
+            let text = fs::read_to_string(&start.log).unwrap_or_default();
+            if text.ends_with("end\n") {
+                return text.lines().map(str::to_owned).collect();
+            }
+            assert!(Instant::now() < deadline, "only this was said: {text}");
+            std::thread::yield_now();
         }
     }
 
-    /// Tells the starter the error of the last system call, and ends.
-    fn fail(&self) -> ! {
-        let errno = io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        let bytes = errno.to_ne_bytes();
-        // SAFETY: four bytes that live through the call. Before the report was moved its old number is the
-        // right one, afterwards only the new one is open; the write to the other fails and does nothing,
-        // unless both are the same, where one write is enough.
-        unsafe {
-            let written = libc::write(REPORT_OR(self.report), bytes.as_ptr().cast(), bytes.len());
-            libc::_exit(if written < 0 { 126 } else { 127 })
-        }
+    #[test]
+    fn nothing_of_the_starter_is_left_in_the_program() {
+        let folder = tempfile::tempdir().unwrap();
+        // One that would be inherited: without close-on-exec.
+        let leak = fs::File::open("/dev/zero").unwrap();
+        rustix::io::fcntl_setfd(leak.as_fd(), rustix::io::FdFlags::empty()).unwrap();
+        let script = "exec 1>&2; pwd; cd /proc/$$; echo $PPID; cut -d' ' -f5,6 stat; echo $$ $$; \
+                      ls fd; readlink fd/0; sed -n s/SigBlk:.//p status; sed -n s/SigIgn:.//p status; \
+                      umask; tr '\\0' ' ' <environ; echo; echo end";
+        let start = start(folder.path(), script);
+
+        start.start().unwrap();
+
+        let said = said(&start);
+        assert_eq!(said[0], "/", "the folder");
+        assert_ne!(said[1], std::process::id().to_string(), "the parent");
+        assert_eq!(said[2], said[3], "group and session are its own");
+        assert_eq!(said[4..8], ["0", "1", "2", "/dev/null"], "the descriptors");
+        let mask = |line: &str| u64::from_str_radix(line, 16).unwrap();
+        assert_eq!(mask(&said[8]), 0, "blocked signals");
+        // The C library keeps signals 32 and 33 for itself and lets nobody set them.
+        assert_eq!(mask(&said[9]) & !(0b11 << 31), 0, "ignored signals");
+        assert_eq!(said[10..12], ["0077", "ONLY=this one "]);
+    }
+
+    #[test]
+    fn no_child_is_left_to_be_reaped() {
+        let folder = tempfile::tempdir().unwrap();
+        let start = start(folder.path(), "echo end >&2");
+
+        start.start().unwrap();
+
+        said(&start);
+        let waited = rustix::process::wait(rustix::process::WaitOptions::NOHANG);
+        assert_eq!(waited.unwrap_err(), rustix::io::Errno::CHILD);
+    }
+
+    #[test]
+    fn a_program_that_cannot_run_is_an_error_of_the_starter() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut start = start(folder.path(), "");
+        start.program = folder.path().join("missing");
+
+        assert_eq!(start.start().unwrap_err().kind(), io::ErrorKind::NotFound);
+        fs::write(&start.program, "no program").unwrap();
+        assert_eq!(
+            start.start().unwrap_err().kind(),
+            io::ErrorKind::PermissionDenied
+        );
+    }
+
+    #[test]
+    fn the_log_is_private_and_no_link_is_followed_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut start = start(folder.path(), "echo end >&2");
+        start.start().unwrap();
+        said(&start);
+        assert_eq!(fs::metadata(&start.log).unwrap().mode() & 0o777, 0o600);
+
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&start.log, &link).unwrap();
+        start.log = link;
+
+        assert!(start.start().is_err());
     }
 }
