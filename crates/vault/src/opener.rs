@@ -197,7 +197,7 @@ fn read_key_file(path: &Path) -> Result<x25519::Identity, VaultError> {
     if !meta.is_file() {
         return Err(fault(KeyFileFault::NotAFile));
     }
-    if meta.uid() != 0 && meta.uid() != rustix::process::geteuid().as_raw() {
+    if meta.uid() != 0 && meta.uid() != sys::process::own_uid() {
         return Err(fault(KeyFileFault::ForeignOwner));
     }
     if meta.mode() & 0o077 != 0 {
