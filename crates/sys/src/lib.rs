@@ -12,7 +12,9 @@ mod stat;
 pub mod chain;
 pub mod clock;
 pub mod durable;
+pub mod harden;
 pub mod lock;
+pub mod login;
 pub mod peer;
 #[cfg(target_os = "linux")]
 pub mod process;
@@ -20,5 +22,6 @@ pub mod process;
 pub mod procfs;
 pub mod socket;
 pub mod spawn;
+pub mod terminal;
 #[cfg(target_os = "linux")]
 pub mod unix_diag;
