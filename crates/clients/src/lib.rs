@@ -1,1 +1,17 @@
-//! MCP client configurations in, expected servers out.
+//! Knows where MCP clients keep the servers they are to start, and what such a server looks like as a process.
+//!
+//! Configurations come in as [`Expected`] servers. A file that cannot be read or parsed becomes a [`Note`]
+//! and never stops the look: what it would have said is then unknown. No value of a configured environment
+//! is kept, and arguments are redacted before they leave the parser.
+
+mod expected;
+mod launcher;
+mod matching;
+mod parse;
+mod places;
+
+pub use expected::{Client, Expected, Note};
+pub use launcher::is_shell;
+pub use matching::{Match, Part, Strength};
+pub use parse::{ParseError, parse};
+pub use places::{Found, Places};

@@ -9,7 +9,10 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 /// # Errors
 /// The kernel refused; a process with secrets must not go on then.
 pub fn this_process() -> io::Result<()> {
-    let none = Rlimit { current: Some(0), maximum: Some(0) };
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
     setrlimit(Resource::Core, none)?;
     not_dumpable()
 }

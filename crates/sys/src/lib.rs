@@ -20,6 +20,7 @@ pub mod peer;
 pub mod process;
 #[cfg(target_os = "linux")]
 pub mod procfs;
+pub mod small_file;
 pub mod socket;
 pub mod spawn;
 pub mod terminal;

@@ -20,7 +20,7 @@ struct Echo<'a> {
 impl Drop for Echo<'_> {
     fn drop(&mut self) {
         // A terminal that is gone needs no echo.
-        drop(tcsetattr(self.terminal, OptionalActions::Flush, &self.before));
+        let _ = tcsetattr(self.terminal, OptionalActions::Flush, &self.before);
     }
 }
 
@@ -35,7 +35,10 @@ pub fn ask_hidden(prompt: &str) -> io::Result<Secret> {
     silent.local_modes.remove(LocalModes::ECHO);
     terminal.write_all(prompt.as_bytes())?;
     tcsetattr(&terminal, OptionalActions::Flush, &silent)?;
-    let echo = Echo { terminal: &terminal, before };
+    let echo = Echo {
+        terminal: &terminal,
+        before,
+    };
     // Room for the whole line at once, so that growing leaves no copies behind.
     let mut line = Vec::with_capacity(LINE_CAP);
     let read = BufReader::new(&terminal).read_until(b'\n', &mut line);
@@ -44,7 +47,9 @@ pub fn ask_hidden(prompt: &str) -> io::Result<Secret> {
     read?;
     (&terminal).write_all(b"\n")?;
     let text = line.expose();
-    Ok(Secret::new(text.strip_suffix(b"\n").unwrap_or(text).to_vec()))
+    Ok(Secret::new(
+        text.strip_suffix(b"\n").unwrap_or(text).to_vec(),
+    ))
 }
 
 /// Opens a descriptor that whoever started us left open for us.

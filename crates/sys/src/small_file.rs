@@ -1,0 +1,68 @@
+//! Reads a file that somebody else wrote, without letting it hang or fill us.
+
+use std::{
+    fs::OpenOptions,
+    io::{self, Read},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+/// Reads the regular file at `path` if it has at most `limit` bytes.
+///
+/// # Errors
+/// `NotFound` if there is none; `InvalidInput` if it is no regular file (opening a named pipe would wait for
+/// its writer); `FileTooLarge` if it has more; anything else is the file system's.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    let mut content = Vec::new();
+    // The size can change while we read, so the reading itself is bounded too.
+    file.take(limit.saturating_add(1))
+        .read_to_end(&mut content)?;
+    if u64::try_from(content.len()).unwrap_or(u64::MAX) > limit {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("larger than {limit} bytes"),
+        ));
+    }
+    Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_named_pipe_without_a_writer_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("fifo");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+
+        assert_eq!(
+            read(&path, 9).unwrap_err().kind(),
+            io::ErrorKind::InvalidInput
+        );
+    }
+
+    #[test]
+    fn one_byte_over_the_limit_is_too_large() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, b"123456").unwrap();
+
+        assert_eq!(read(&path, 6).unwrap(), b"123456");
+        assert_eq!(
+            read(&path, 5).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
+    }
+}
