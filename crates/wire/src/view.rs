@@ -1,96 +1,112 @@
-//! What the daemon shows of runs, calls and itself; the JSON that scripts read.
+//! What the daemon shows of runs, calls and itself; the JSON that scripts read (`lych.sessions/v1`,
+//! `lych.calls/v1`, `lych.status/v1`).
+//!
+//! What stands in the log's clear headers is always known. What is sealed is known if its key is, and
+//! otherwise says why not.
 
 use model::{
-    CallId, CallState, Foreign, Known, LostBasis, Presence, RequestKey, SessionId, SessionState,
-    Target, Wall,
+    CallId, CallState, ChainLink, ConnectionId, Foreign, Known, Lost, Operator, Presence,
+    RequestKey, Seq, SessionId, SessionState, Target, Wall,
 };
 use serde::{Deserialize, Serialize};
 
-/// A run, as `sessions list` shows it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SessionView {
-    /// Which run.
-    pub id: SessionId,
-    /// Its state.
-    pub state: SessionState,
-    /// The process that holds its wire.
-    #[serde(default)]
-    pub client: Option<Known<serde_json::Value>>,
-    /// Shim → … → client.
-    #[serde(default)]
-    pub chain: Option<Known<serde_json::Value>>,
-    /// When it began.
-    pub opened_at: Wall,
-    /// The place of its first record.
-    #[serde(default)]
-    pub seq: Option<u64>,
-    /// That its client was lost.
-    #[serde(default)]
-    pub lost: Option<Known<LostView>>,
-    /// When its authority was taken away.
-    #[serde(default)]
-    pub revoked_at: Option<Wall>,
-    /// The record of that.
-    #[serde(default)]
-    pub revoked_seq: Option<u64>,
-    /// When it ended.
-    #[serde(default)]
-    pub ended_at: Option<Wall>,
-}
-
-/// That a client was lost, and on which fact that rests.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct LostView {
-    /// The fact.
-    pub basis: LostBasis,
-    /// Not before.
-    pub not_before: Wall,
-    /// Not after.
-    pub not_after: Wall,
-}
-
-/// A call, as `activity list` and `reconcile list` show it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// One call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallView {
-    /// Which call.
+    /// Its id.
     pub id: CallId,
-    /// Its run.
+    /// Its run; null if its records name none.
     pub session_id: Option<SessionId>,
-    /// Its state.
+    /// What it has come to.
     pub state: CallState,
     /// What it acts on.
     pub target: Known<Target>,
-    /// The id it carries to the remote side.
-    pub key: Option<Known<RequestKey>>,
-    /// When it was asked for.
+    /// The id it carries to the remote side; null for a read.
+    pub key: Known<Option<RequestKey>>,
+    /// When its attempt, or its refusal without one, was put on record.
     pub attempted_at: Wall,
-    /// The place of its attempt.
-    #[serde(default)]
-    pub seq: Option<u64>,
-    /// When its bytes could leave.
-    #[serde(default)]
+    /// The number of that record.
+    pub seq: Seq,
+    /// From when on its bytes may have left.
     pub cleared_at: Option<Wall>,
-    /// When its outcome was recorded.
-    #[serde(default)]
+    /// When its newest outcome was put on record.
     pub settled_at: Option<Wall>,
-    /// The place of its outcome.
+    /// The number of that record.
     #[serde(default)]
-    pub settled_seq: Option<u64>,
+    pub settled_seq: Option<Seq>,
     /// The answer's status.
-    #[serde(default)]
-    pub status: Option<Known<u16>>,
-    /// The remote side's own id.
-    #[serde(default)]
-    pub remote_id: Option<Known<Foreign>>,
-    /// Why it was refused, withdrawn or is unresolved.
-    #[serde(default)]
-    pub why: Option<Known<String>>,
-    /// Account or endpoint class.
-    #[serde(default)]
-    pub destination: Option<Known<Foreign>>,
-    /// Whether it could change anything outside.
-    #[serde(default)]
-    pub is_write: Option<Known<bool>>,
+    pub status: Known<Option<u16>>,
+    /// Whether the agent could be told.
+    pub delivered: Known<Option<bool>>,
+    /// The remote side's own id for what was done or goes on.
+    pub remote_id: Known<Option<Foreign>>,
+    /// The code of the refusal, or why the outcome is what it is.
+    pub why: Known<Option<String>>,
+    /// Over which connection it came.
+    pub connection: Known<ConnectionId>,
+    /// Whether it can change anything outside.
+    pub is_write: Known<bool>,
+    /// The account or endpoint class.
+    pub destination: Known<Foreign>,
+    /// What an operator found out; null if nobody did.
+    pub reconciled: Known<Option<Reconciliation>>,
+}
+
+/// What an operator found out about a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reconciliation {
+    /// Whether the effect is confirmed there.
+    pub happened: bool,
+    /// What shows it.
+    pub evidence: String,
+    /// Who says so.
+    pub by: Operator,
+    /// When.
+    pub at: Wall,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionView {
+    /// Its id.
+    pub id: SessionId,
+    /// What it has come to.
+    pub state: SessionState,
+    /// What the client calls itself; not to be believed.
+    pub client: Known<Option<Foreign>>,
+    /// Shim → … → client, as seen at admission.
+    pub chain: Known<Vec<ChainLink>>,
+    /// Whether the chain and the holder were established.
+    pub ownership_complete: Known<bool>,
+    /// Why it was admitted.
+    pub admission: Known<String>,
+    /// When it was opened.
+    pub opened_at: Known<Wall>,
+    /// The number of the record that opened it.
+    pub seq: Option<Seq>,
+    /// What was found out about its client, newest last.
+    pub lost: Vec<LostView>,
+    /// When its authority was taken away; null if it was not.
+    pub revoked_at: Option<Wall>,
+    /// The number of the record that did.
+    pub revoked_seq: Option<Seq>,
+    /// Who did; null if the daemon did or nobody.
+    pub revoked_by: Known<Option<Operator>>,
+    /// Why.
+    pub revoked_reason: Known<Option<Foreign>>,
+    /// When it ended in the ordinary way.
+    pub ended_at: Option<Wall>,
+    /// Its connections, the oldest first.
+    pub connections: Known<Vec<ConnectionId>>,
+}
+
+/// What was found out about a run's client, and when that was put on record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LostView {
+    /// When it was put on record.
+    pub recorded_at: Wall,
+    /// On what it rests, and between which times it happened.
+    pub lost: Known<Lost>,
 }
 
 /// What the vault is.
