@@ -7,6 +7,7 @@
 //! SIGTERM comes first, always. SIGKILL needs a [`Force`] with a reason, and what it ended is recorded as
 //! [`FORCED`]. A process that remains is recorded with the reason why it does.
 
+mod crash;
 mod holdup;
 mod plan;
 mod record;
@@ -16,6 +17,7 @@ mod terminate;
 #[cfg(test)]
 mod tests;
 
+pub use crash::crash;
 pub use plan::{Force, NoReason, Plan};
 pub use record::{
     Delivery, End, EndRecord, FORCED, Forced, HowEnded, Origin, Remains, Sent, Signal,
