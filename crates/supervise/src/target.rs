@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, io, os::unix::fs::MetadataExt};
 
 use model::{ExeId, ProcessId, ProcessRef};
-use rustix::process::{Signal as Number, pidfd_send_signal};
+use rustix::process::Signal as Number;
 use sys::process::Handle;
 
 use crate::record::{Delivery, Signal};
@@ -148,7 +148,7 @@ impl Target {
             Signal::Term => Number::TERM,
             Signal::Kill => Number::KILL,
         };
-        match pidfd_send_signal(&self.handle, number) {
+        match send(&self.handle, number) {
             Ok(()) => Delivery::Taken,
             // The pidfd names its process for ever: a later holder of the number gets nothing.
             Err(rustix::io::Errno::SRCH) => Delivery::AlreadyGone,
@@ -210,6 +210,17 @@ fn ancestors(pid: u32) -> BTreeSet<u32> {
         }
     }
     found
+}
+
+#[cfg(target_os = "linux")]
+fn send(handle: &Handle, number: Number) -> rustix::io::Result<()> {
+    rustix::process::pidfd_send_signal(handle, number)
+}
+
+/// Without a descriptor that holds the process, a signal could meet a later holder of its number.
+#[cfg(not(target_os = "linux"))]
+fn send(_: &Handle, _: Number) -> rustix::io::Result<()> {
+    Err(rustix::io::Errno::NOTSUP)
 }
 
 #[cfg(test)]

@@ -1,8 +1,11 @@
 //! How a process ended, read from its pidfd also by somebody who is not its parent.
 
-#![expect(unsafe_code, reason = "PIDFD_GET_INFO has no safe wrapper")]
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "PIDFD_GET_INFO has no safe wrapper")
+)]
 
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 
 use model::Known;
 
@@ -41,7 +44,10 @@ impl ExitStatus {
 }
 
 /// Asks the kernel how the process of this pidfd ended.
+#[cfg(target_os = "linux")]
 pub(crate) fn read(pidfd: BorrowedFd<'_>) -> Known<ExitStatus> {
+    use std::os::fd::AsRawFd;
+
     // SAFETY: `pidfd_info` holds integers only, for which all-zero bytes are a value.
     let mut info: libc::pidfd_info = unsafe { std::mem::zeroed() };
     info.mask = u64::from(libc::PIDFD_INFO_EXIT);
@@ -61,6 +67,12 @@ pub(crate) fn read(pidfd: BorrowedFd<'_>) -> Known<ExitStatus> {
         return Known::unknown("it has not ended, or its parent has not collected it yet");
     }
     Known::Yes(ExitStatus::from_wait_status(info.exit_code))
+}
+
+/// Only a parent is told here.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn read(_: BorrowedFd<'_>) -> Known<ExitStatus> {
+    Known::unknown("this system tells it to the parent only")
 }
 
 #[cfg(test)]

@@ -3,12 +3,9 @@
 //! The only room with `unsafe` and, beside one file of `supervise`, with `cfg(target_os)`. It looks and
 //! holds; nothing here, and nothing below it, can send a signal.
 
-#[cfg(target_os = "linux")]
 mod exit_info;
-#[cfg(target_os = "linux")]
 mod stat;
 
-#[cfg(target_os = "linux")]
 pub mod chain;
 pub mod clock;
 pub mod durable;
@@ -16,13 +13,10 @@ pub mod harden;
 pub mod lock;
 pub mod login;
 pub mod peer;
-#[cfg(target_os = "linux")]
 pub mod process;
-#[cfg(target_os = "linux")]
 pub mod procfs;
 pub mod small_file;
 pub mod socket;
 pub mod spawn;
 pub mod terminal;
-#[cfg(target_os = "linux")]
 pub mod unix_diag;

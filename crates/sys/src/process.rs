@@ -16,7 +16,7 @@ use model::{ExeId, Foreign, Known, ProcessId, ProcessRef, redact};
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
     fs::{fstat, fstatfs},
-    process::{Pid, PidfdFlags, pidfd_open},
+    process::Pid,
 };
 
 use crate::clock::{boot_id, boot_millis};
@@ -42,7 +42,7 @@ impl Handle {
     pub fn open(pid: u32) -> io::Result<Self> {
         let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
         let number = number.ok_or_else(|| gone(pid))?;
-        let pidfd = pidfd_open(number, PidfdFlags::empty()).map_err(|errno| {
+        let pidfd = open_pidfd(number).map_err(|errno| {
             if errno == rustix::io::Errno::SRCH {
                 gone(pid)
             } else {
@@ -170,6 +170,17 @@ pub fn split_command_line(content: &[u8]) -> impl Iterator<Item = &[u8]> {
     let used = end.map_or(0, |last| last + 1);
     let content = content.get(..used).unwrap_or_default();
     content.split(|byte| *byte == 0).filter(move |_| used > 0)
+}
+
+#[cfg(target_os = "linux")]
+fn open_pidfd(number: Pid) -> rustix::io::Result<OwnedFd> {
+    rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty())
+}
+
+/// No descriptor holds a process here, so none can be held.
+#[cfg(not(target_os = "linux"))]
+fn open_pidfd(_: Pid) -> rustix::io::Result<OwnedFd> {
+    Err(rustix::io::Errno::NOTSUP)
 }
 
 fn gone(pid: u32) -> io::Error {

@@ -4,15 +4,11 @@
 //! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here stats *through*
 //! a link of `fd/`, so a file on a dead network mount cannot hang the reader.
 
-use std::{
-    io,
-    mem::MaybeUninit,
-    os::fd::{AsFd, OwnedFd},
-};
+use std::{io, os::fd::OwnedFd};
 
 use model::ExeId;
 use rustix::{
-    fs::{AtFlags, Mode, OFlags, RawDir, fstat, open, openat, readlinkat_raw, statat},
+    fs::{AtFlags, Mode, OFlags, fstat, open, openat, readlinkat_raw, statat},
     io::Errno,
     path::DecInt,
     pipe::PIPE_BUF,
@@ -241,7 +237,7 @@ impl ProcDir {
     pub fn exe_id(&self) -> io::Result<ExeId> {
         let meta = statat(&self.dir, "exe", AtFlags::empty()).map_err(lift)?;
         Ok(ExeId {
-            dev: meta.st_dev,
+            dev: device(meta.st_dev),
             ino: meta.st_ino,
         })
     }
@@ -329,8 +325,29 @@ fn access(folder: &OwnedFd, fd: u32) -> rustix::io::Result<Access> {
     })
 }
 
+#[cfg(target_os = "linux")]
+const fn device(number: u64) -> u64 {
+    number
+}
+
+#[cfg(not(target_os = "linux"))]
+fn device(number: i32) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+/// There is no `/proc` here, so its folder cannot even be opened.
+#[cfg(not(target_os = "linux"))]
+fn numbered_entries(_: OwnedFd) -> io::Result<Vec<u32>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 /// Lists the entries of a folder whose names are numbers.
+#[cfg(target_os = "linux")]
 fn numbered_entries(folder: OwnedFd) -> io::Result<Vec<u32>> {
+    use std::{mem::MaybeUninit, os::fd::AsFd};
+
+    use rustix::fs::RawDir;
+
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
     let mut numbers = Vec::with_capacity(32);
