@@ -19,7 +19,7 @@ const LONG: &[(&str, &str)] = &[];
 const LONGEST: usize = 500;
 
 /// Rooms that may name the operating system. In `supervise` it is one file.
-const PLATFORM: &[&str] = &["crates/sys/", "crates/supervise/src/child.rs"];
+const PLATFORM: &[&str] = &["crates/sys/", "crates/supervise/src/target.rs"];
 
 /// Words that say how a text came about, or paths of one machine: neither helps a reader.
 const MACHINE_WORDS: &[&str] = &[
