@@ -12,6 +12,6 @@ mod places;
 
 pub use expected::{Client, Expected, Note};
 pub use launcher::is_shell;
-pub use matching::{Match, Part, Strength};
+pub use matching::{Match, Matcher, Part, Strength};
 pub use parse::{ParseError, parse};
 pub use places::{Found, Places};

@@ -39,17 +39,36 @@ pub struct Match {
     pub part: Part,
 }
 
-impl Expected {
-    /// Compares it with a command line that was redacted like the configuration.
+/// Configured servers, prepared for comparing with many command lines.
+#[derive(Debug, Clone)]
+pub struct Matcher {
+    forms: Vec<Vec<Form>>,
+}
+
+impl Matcher {
+    /// Prepares these servers.
     #[must_use]
-    pub fn matches(&self, command: &[Foreign]) -> Option<Match> {
+    pub fn new(expected: &[Expected]) -> Self {
+        let forms = expected.iter().map(|server| {
+            let words = [&server.command].into_iter().chain(&server.args);
+            let words: Vec<String> = words.map(|word| word.raw().to_owned()).collect();
+            forms(&words)
+        });
+        Self {
+            forms: forms.collect(),
+        }
+    }
+
+    /// Returns which of the servers a command line fits, by their places in the list, and how well.
+    ///
+    /// The command line must be redacted as the configuration is.
+    #[must_use]
+    pub fn matches(&self, command: &[Foreign]) -> Vec<(usize, Match)> {
         let seen = words(command);
-        let mut configured = vec![self.command.raw().to_owned()];
-        configured.extend(self.args.iter().map(|arg| arg.raw().to_owned()));
-        forms(&configured)
-            .iter()
-            .filter_map(|form| fits(form, &seen))
-            .max()
+        let best = |forms: &Vec<Form>| forms.iter().filter_map(|form| fits(form, &seen)).max();
+        let all = self.forms.iter().enumerate();
+        all.filter_map(|(at, forms)| Some((at, best(forms)?)))
+            .collect()
     }
 }
 
@@ -254,8 +273,8 @@ mod tests {
 
     fn compare(configured_line: &[&str], seen: &[&str]) -> Option<(Strength, Part)> {
         let seen: Vec<Foreign> = seen.iter().map(|word| Foreign::from(*word)).collect();
-        let found = configured(configured_line).matches(&seen)?;
-        Some((found.strength, found.part))
+        let found = Matcher::new(&[configured(configured_line)]).matches(&seen);
+        found.first().map(|(_, found)| (found.strength, found.part))
     }
 
     const EXACT: Option<(Strength, Part)> = Some((Strength::Exact, Part::Server));

@@ -33,6 +33,12 @@ pub fn text(text: &str) -> String {
     redact(text)
 }
 
+/// Tells whether something of this name (a flag, a variable, a header) is likely to hold a secret.
+#[must_use]
+pub fn names_a_secret(name: &str) -> bool {
+    is_secret_name(name)
+}
+
 fn redact(text: &str) -> String {
     // A flag's value reaches to the end of its argument, spaces and all.
     let whole_flag = text.starts_with('-')
