@@ -186,8 +186,9 @@ fn a_write_end_outside_of_the_chain_is_nobodys() {
 
 #[test]
 fn a_standard_input_that_nobody_feeds_is_named() {
+    // In a subshell: some shells redirect their own input for as long as a simple command runs.
     let worker = "import os, subprocess, sys\nread, write = os.pipe()\nos.set_inheritable(read, True)\n\
-         shim = subprocess.Popen(['sh', '-c', 'echo $$; cat <&' + str(read) + '; true'], \
+         shim = subprocess.Popen(['sh', '-c', 'echo $$; (cat <&' + str(read) + '); true'], \
          stdin=subprocess.DEVNULL, close_fds=False)\n\
          sys.stdin.read()\nos.close(write)\nshim.wait()\n";
     let (chain, _ended) = Tree::start(&harness(worker)).look();
