@@ -6,7 +6,7 @@ use model::{Foreign, Known};
 use sys::procfs::{File, Link};
 
 use crate::{
-    Closer, Look, Snapshot, Source,
+    Closer, Look, Snapshot, Source, Target,
     descriptor::numbered,
     pass::{entry, why},
     tcp,
@@ -69,6 +69,14 @@ fn look<S: Source>(
         },
         exe_id: known(look.exe_id()),
     });
+    if let Known::Yes(descriptors) = &mut process.descriptors {
+        let wires = descriptors
+            .iter_mut()
+            .filter(|open| matches!(open.target, Target::Pipe { .. } | Target::Socket { .. }));
+        for wire in wires {
+            wire.close_on_exec = look.close_on_exec(wire.fd).ok();
+        }
+    }
     process.id = id;
     if let Ok(namespace) = namespace
         && seen_namespaces.insert(namespace)

@@ -12,6 +12,9 @@ pub struct Descriptor {
     /// How it was opened; absent for sockets and the kernel's anonymous files, which know no one-way opening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
+    /// Whether it is closed when its process starts another program; looked at for wires of few processes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_on_exec: Option<bool>,
     /// What it is open on.
     #[serde(flatten)]
     pub target: Target,
@@ -111,6 +114,7 @@ impl From<RawDescriptor> for Descriptor {
         Self {
             fd: raw.fd,
             access: raw.access.map(Access::from),
+            close_on_exec: None,
             target: target(&raw.target),
         }
     }

@@ -88,6 +88,9 @@ pub trait Look {
     /// Lists its descriptors.
     fn descriptors(&self) -> io::Result<Vec<RawDescriptor>>;
 
+    /// Tells whether its descriptor `fd` is closed when it starts another program.
+    fn close_on_exec(&self, fd: u32) -> io::Result<bool>;
+
     /// Asks the pipe behind its descriptor `fd` whether anybody can still write into it.
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe>;
 }
@@ -171,6 +174,10 @@ impl Look for ProcDir {
 
     fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
         Self::descriptors(self)
+    }
+
+    fn close_on_exec(&self, fd: u32) -> io::Result<bool> {
+        Self::close_on_exec(self, fd)
     }
 
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {

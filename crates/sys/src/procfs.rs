@@ -262,6 +262,23 @@ impl ProcDir {
         Ok(found)
     }
 
+    /// Tells whether a descriptor is closed when its process starts another program (proc_pid_fdinfo(5)).
+    ///
+    /// # Errors
+    /// The descriptor is closed by now, or the process is another user's.
+    pub fn close_on_exec(&self, fd: u32) -> io::Result<bool> {
+        let folder = openat(&self.dir, "fdinfo", FOLDER, Mode::empty()).map_err(lift)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = openat(&folder, DecInt::new(fd), flags, Mode::empty()).map_err(lift)?;
+        let mut buffer = [0_u8; 512];
+        let length = rustix::io::read(&file, &mut buffer).map_err(lift)?;
+        let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
+        let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+        let bits = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
+        let bits = bits.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bits & OFlags::CLOEXEC.bits() != 0)
+    }
+
     /// Reopens the read end of an anonymous pipe for an instant and asks whether anybody can still write.
     ///
     /// Reads no byte. A named pipe must not be asked: reopening one hides its end (fifo(7)).
@@ -427,6 +444,15 @@ mod tests {
 
         assert_eq!((held.hung_up, held.unread_bytes), (false, 8));
         assert_eq!((closed.hung_up, closed.unread_bytes), (true, 8));
+    }
+
+    #[test]
+    fn a_descriptor_that_outlives_a_program_start_is_told_from_one_that_does_not() {
+        let (reader, writer) = io::pipe().unwrap();
+        rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
+
+        assert!(own().close_on_exec(number(&reader)).unwrap());
+        assert!(!own().close_on_exec(number(&writer)).unwrap());
     }
 
     #[test]

@@ -123,6 +123,10 @@ impl Look for Recorded {
         self.descriptors.clone().map_or_else(denied, Ok)
     }
 
+    fn close_on_exec(&self, _: u32) -> io::Result<bool> {
+        denied()
+    }
+
     fn probe_pipe(&self, _: u32, _: u64) -> io::Result<PipeProbe> {
         Ok(PipeProbe {
             hung_up: true,
