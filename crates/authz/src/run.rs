@@ -231,6 +231,22 @@ impl Gate {
         ticket
     }
 
+    /// Takes over a run that was revoked before this daemon started and whose holder still lives: whoever
+    /// restarts the daemon must not get a clean run by it.
+    pub fn still_revoked(&self, session: SessionId, holder: ProcessId, seq: Option<Seq>) {
+        let run = Run {
+            holder: Some(holder),
+            opened_seq: None,
+            connections: Vec::new(),
+            revoked: Some(seq),
+            abandoned: false,
+            lost: false,
+            ended: true,
+            denials: HashMap::new(),
+        };
+        lock(&self.state).runs.entry(session).or_insert(run);
+    }
+
     /// Forgets a revoked run whose holder is known to be dead.
     pub fn holder_is_dead(&self, holder: &ProcessId) {
         lock(&self.state).runs.retain(|_, run| {

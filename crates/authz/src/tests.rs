@@ -357,3 +357,26 @@ fn a_locked_gate_records_and_refuses() {
         assert_eq!(kinds[2..], [Kind::Attempt, Kind::Denied]);
     });
 }
+
+#[test]
+fn a_run_revoked_before_a_restart_is_still_revoked_for_its_holder() {
+    alone(|| {
+        let (_, gate, _) = world();
+        let before = SessionId::from_bytes([42; 10]);
+        gate.still_revoked(before, process(99), Some(7));
+
+        let again = gate.admit(newcomer(2, Some(99))).unwrap();
+
+        assert_eq!(again.session, before);
+        let refused = through(&gate, ask(before, 11, false))
+            .map(|_| ())
+            .unwrap_err();
+        assert_eq!(
+            refused.why,
+            Denial::Revoked {
+                scope: "run".to_owned(),
+                seq: Some(7)
+            }
+        );
+    });
+}
