@@ -12,7 +12,7 @@ const BENCHES: &[(&str, &str)] = &[(
 )];
 
 /// Runs one measurement, or lists them all.
-pub fn run(options: &Options) -> Result<(), Trouble> {
+pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
     let Some(name) = options.words.first() else {
         for (name, what) in BENCHES {
             say(&format!("{name:<10} {what}"));

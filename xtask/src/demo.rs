@@ -3,7 +3,7 @@
 use crate::shell::{Trouble, cargo, program, run as show, target};
 
 /// Builds both programs and runs `lych drill self`.
-pub fn run(args: Vec<String>) -> Result<(), Trouble> {
+pub(crate) fn run(args: Vec<String>) -> Result<(), Trouble> {
     show(cargo(&[
         "build", "--quiet", "--locked", "-p", "lych", "-p", "lychd",
     ]))?;

@@ -10,7 +10,7 @@ use crate::{
 const PROGRAMS: &[&str] = &["lych", "lychd"];
 
 /// Builds, copies, and says what it did.
-pub fn run(options: &Options) -> Result<(), Trouble> {
+pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
     if let Some(word) = options.words.first() {
         return Err(Trouble::Usage(format!("{word} is one argument too many")));
     }

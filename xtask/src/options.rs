@@ -4,15 +4,18 @@ use crate::shell::Trouble;
 
 /// What stood on the command line behind the command.
 #[derive(Debug, Default)]
-pub struct Options {
+pub(crate) struct Options {
     /// The plain words, in their order.
-    pub words: Vec<String>,
+    pub(crate) words: Vec<String>,
     pairs: Vec<(String, String)>,
 }
 
 impl Options {
     /// Sorts the arguments; only the names in `known` may carry a value.
-    pub fn parse(mut args: impl Iterator<Item = String>, known: &[&str]) -> Result<Self, Trouble> {
+    pub(crate) fn parse(
+        mut args: impl Iterator<Item = String>,
+        known: &[&str],
+    ) -> Result<Self, Trouble> {
         let mut options = Self::default();
         while let Some(arg) = args.next() {
             if !arg.starts_with("--") {
@@ -30,7 +33,7 @@ impl Options {
     }
 
     /// Accepts no argument at all.
-    pub fn none(mut args: impl Iterator<Item = String>) -> Result<(), Trouble> {
+    pub(crate) fn none(mut args: impl Iterator<Item = String>) -> Result<(), Trouble> {
         match args.next() {
             None => Ok(()),
             Some(arg) => Err(Trouble::Usage(format!("{arg} is one argument too many"))),
@@ -38,7 +41,7 @@ impl Options {
     }
 
     /// Returns the value of an option, the last one if it was given twice.
-    pub fn value(&self, name: &str) -> Option<&str> {
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
         self.pairs
             .iter()
             .rev()
@@ -47,7 +50,7 @@ impl Options {
     }
 
     /// Returns the value of an option as a number.
-    pub fn number(&self, name: &str) -> Result<Option<u64>, Trouble> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Trouble> {
         self.value(name)
             .map(|text| {
                 text.parse()

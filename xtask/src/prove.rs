@@ -35,7 +35,7 @@ const PROOFS: &[Proof] = &[
 ];
 
 /// Runs one proof and keeps its table, or lists them all.
-pub fn run(options: &Options) -> Result<(), Trouble> {
+pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
     let Some(name) = options.words.first() else {
         for proof in PROOFS {
             say(&format!(

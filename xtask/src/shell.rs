@@ -11,7 +11,7 @@ use std::{
 
 /// Why a command of ours did not do what it was asked for.
 #[derive(Debug)]
-pub enum Trouble {
+pub(crate) enum Trouble {
     /// The command line is wrong.
     Usage(String),
     /// A program could not be started or failed.
@@ -22,7 +22,7 @@ pub enum Trouble {
 
 impl Trouble {
     /// Returns the exit code: 2 for a wrong command line, 1 otherwise.
-    pub const fn code(&self) -> u8 {
+    pub(crate) const fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::Program(_) | Self::Steps(_) => 1,
@@ -41,42 +41,42 @@ impl fmt::Display for Trouble {
 }
 
 /// Writes a line to standard output; whoever has closed it does not want to know.
-pub fn say(text: &str) {
+pub(crate) fn say(text: &str) {
     drop(writeln!(io::stdout(), "{text}"));
 }
 
 /// Writes a line to standard error.
-pub fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     drop(writeln!(io::stderr(), "xtask: {text}"));
 }
 
 /// Returns the root of the repository.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// Returns the folder that cargo builds into.
-pub fn target() -> PathBuf {
+pub(crate) fn target() -> PathBuf {
     env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
 /// Returns a command that runs in the repository's root.
-pub fn program(name: impl AsRef<OsStr>, args: &[&str]) -> Command {
+pub(crate) fn program(name: impl AsRef<OsStr>, args: &[&str]) -> Command {
     let mut command = Command::new(name);
     command.args(args).current_dir(root());
     command
 }
 
 /// Returns a cargo command: the cargo that runs us, so that the toolchain is the pinned one.
-pub fn cargo(args: &[&str]) -> Command {
+pub(crate) fn cargo(args: &[&str]) -> Command {
     let name = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     program(name, args)
 }
 
 /// Runs `command` before the person's eyes.
-pub fn run(mut command: Command) -> Result<(), Trouble> {
+pub(crate) fn run(mut command: Command) -> Result<(), Trouble> {
     let line = line_of(&command);
     say(&format!("$ {line}"));
     let status = command
@@ -90,7 +90,7 @@ pub fn run(mut command: Command) -> Result<(), Trouble> {
 }
 
 /// Runs `command` and returns its standard output; nothing if it cannot be started or fails.
-pub fn ask(mut command: Command) -> Option<String> {
+pub(crate) fn ask(mut command: Command) -> Option<String> {
     let output = command
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -6,7 +6,7 @@ use crate::shell::{Trouble, complain, say};
 
 /// How a step ended.
 #[derive(Debug)]
-pub enum Ending {
+pub(crate) enum Ending {
     /// It did what it should.
     Passed,
     /// It did not, for this reason.
@@ -26,11 +26,11 @@ impl From<Result<(), Trouble>> for Ending {
 
 /// The steps so far.
 #[derive(Debug, Default)]
-pub struct Table(Vec<(String, Duration, Ending)>);
+pub(crate) struct Table(Vec<(String, Duration, Ending)>);
 
 impl Table {
     /// Runs a step and writes down how it ended.
-    pub fn step(&mut self, name: &str, step: impl FnOnce() -> Ending) {
+    pub(crate) fn step(&mut self, name: &str, step: impl FnOnce() -> Ending) {
         say(&format!("\n== {name}"));
         let begun = Instant::now();
         let ending = step();
@@ -46,7 +46,7 @@ impl Table {
     ///
     /// # Errors
     /// At least one step failed.
-    pub fn close(self) -> Result<(), Trouble> {
+    pub(crate) fn close(self) -> Result<(), Trouble> {
         say("\nstep                       seconds  result");
         for (name, took, ending) in &self.0 {
             let word = match ending {

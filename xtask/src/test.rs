@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Runs every step and prints the table.
-pub fn run() -> Result<(), Trouble> {
+pub(crate) fn run() -> Result<(), Trouble> {
     let mut table = Table::default();
     table.step("fetch", || show(cargo(&["fetch", "--locked"])).into());
     table.step("tools", tools);

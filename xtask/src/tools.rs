@@ -17,10 +17,10 @@ const CARGO_DENY: &str = "0.20.2";
 const CARGO_NEXTEST: &str = "0.9.143";
 
 /// The platform that is checked without being run.
-pub const MAC: &str = "aarch64-apple-darwin";
+pub(crate) const MAC: &str = "aarch64-apple-darwin";
 
 /// Installs everything and says what could not be.
-pub fn run() -> Result<(), Trouble> {
+pub(crate) fn run() -> Result<(), Trouble> {
     let mut table = Table::default();
     table.step("nextest", nextest);
     table.step("python sdk", python_sdk);
@@ -39,7 +39,7 @@ pub fn run() -> Result<(), Trouble> {
 }
 
 /// Makes sure that `cargo nextest` is there.
-pub fn nextest() -> Ending {
+pub(crate) fn nextest() -> Ending {
     if let Some(version) = ask(cargo(&["nextest", "--version"])) {
         say(version.lines().next().unwrap_or_default());
         return Ending::Passed;
@@ -55,12 +55,12 @@ pub fn nextest() -> Ending {
 }
 
 /// Returns the folder of the virtual environment with the Python SDK.
-pub fn venv() -> PathBuf {
+pub(crate) fn venv() -> PathBuf {
     target().join("venv-mcp2")
 }
 
 /// Makes sure that the virtual environment holds the pinned SDK.
-pub fn python_sdk() -> Ending {
+pub(crate) fn python_sdk() -> Ending {
     if python_sdk_version().as_deref() == Some(PYTHON_SDK) {
         say(&format!("mcp {PYTHON_SDK} is there"));
         return Ending::Passed;
@@ -112,7 +112,7 @@ fn apt(args: &[&str]) -> Command {
 }
 
 /// Returns the path of cargo-deny, installed if it was not.
-pub fn cargo_deny() -> Result<PathBuf, Trouble> {
+pub(crate) fn cargo_deny() -> Result<PathBuf, Trouble> {
     let folder = target().join("tools");
     let path = folder.join("bin/cargo-deny");
     let version = ask(program(&path, &["--version"]));
@@ -141,7 +141,7 @@ pub fn cargo_deny() -> Result<PathBuf, Trouble> {
 }
 
 /// Makes sure that the standard library for the Mac is there.
-pub fn mac_target() -> Result<(), Trouble> {
+pub(crate) fn mac_target() -> Result<(), Trouble> {
     let installed = ask(program("rustup", &["target", "list", "--installed"])).unwrap_or_default();
     if installed.lines().any(|line| line == MAC) {
         return Ok(());
