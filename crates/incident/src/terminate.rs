@@ -1,0 +1,230 @@
+//! The fifth step: end the processes that were preserved, one by one, and see who comes back.
+
+use std::time::Duration;
+
+use model::{Foreign, Known, ProcessId, ProcessRef, Wall};
+use serde::{Deserialize, Serialize};
+use supervise::{
+    EndRecord, Evidence, Family, NotATarget, Plan, Respawn, Sighting, Standing, Target, respawned,
+    terminate,
+};
+
+use crate::{
+    attribute::Attribute,
+    case::Case,
+    confirm::{Confirmation, Confirmed},
+    desk::Desk,
+    error::IncidentError,
+    eyes::{Eyes, Look},
+    folder::{EvidenceFile, to_json},
+    preserve::Preserve,
+    revoke::Revoke,
+    step::Body,
+};
+
+/// How long somebody is watched for who might start an ended process again. Restart loops that were seen
+/// wait two seconds; one that waits longer is found when the incident is taken up again.
+const WATCH: Duration = Duration::from_secs(4);
+
+/// The pause between two looks of that watch.
+const WATCH_EVERY: Duration = Duration::from_millis(500);
+
+/// What was done to the processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terminate {
+    /// How long SIGTERM had to work, in milliseconds.
+    pub grace_ms: u64,
+    /// The operator's reason to kill what was left then.
+    pub force: Option<Foreign>,
+    /// What was done to each and what came of it.
+    pub ended: Vec<EndRecord>,
+    /// Processes that were not signalled at all.
+    pub not_signalled: Vec<NotSignalled>,
+    /// Who came back.
+    pub respawned: Known<Vec<Respawn>>,
+}
+
+/// A process that was not signalled at all.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotSignalled {
+    /// Which process.
+    pub process: ProcessRef,
+    /// Whether that is because it had ended.
+    pub gone: bool,
+    /// Why.
+    pub why: String,
+    /// When that was found.
+    pub at: Wall,
+}
+
+/// What is about to be done, durable before the first signal: after a crash nothing else would tell that
+/// signals may have been sent.
+#[derive(Serialize)]
+struct Intent<'a> {
+    targets: Vec<&'a ProcessRef>,
+    grace_ms: u64,
+    force: Option<&'a str>,
+}
+
+/// An incident whose processes have been ended, as far as they could be.
+#[derive(Debug)]
+pub struct Terminated {
+    pub(crate) case: Case,
+    pub(crate) preserve: Preserve,
+    pub(crate) attribute: Attribute,
+    pub(crate) revoke: Revoke,
+    pub(crate) confirm: Confirmation,
+    /// Whether this was just done, so that whoever came back counts even if it is gone again.
+    pub(crate) fresh: bool,
+}
+
+impl Confirmed {
+    /// Ends the processes.
+    ///
+    /// # Errors
+    /// The file system refused before the first signal, or after the last one: then the intent is durable
+    /// and what became of the processes is found when the incident is taken up again.
+    pub fn terminate(
+        mut self,
+        plan: &Plan,
+        desk: &mut Desk<'_>,
+    ) -> Result<Terminated, IncidentError> {
+        let (targets, not_signalled) = self.targets(desk);
+        let intent = Intent {
+            targets: targets.iter().map(Target::process).collect(),
+            grace_ms: millis(plan.grace),
+            force: plan.force.as_ref().map(supervise::Force::reason),
+        };
+        let mut evidence = vec![
+            self.case
+                .keep("terminate-intent.json", &to_json(&intent)?)?,
+        ];
+        let mut brood = Brood {
+            case: &self.case,
+            left_out: &self.preserve.left_out,
+            eyes: &mut *desk.eyes,
+            evidence: Vec::new(),
+        };
+        let ended = terminate(targets, plan, &mut brood, desk.clock);
+        evidence.append(&mut brood.evidence);
+        let body = Terminate {
+            grace_ms: millis(plan.grace),
+            force: plan
+                .force
+                .as_ref()
+                .map(|force| Foreign::new(force.reason())),
+            respawned: watch(&ended, desk.eyes),
+            ended,
+            not_signalled,
+        };
+        self.case.append(desk, evidence, Body::Terminate(body))?;
+        Ok(Terminated {
+            case: self.case,
+            preserve: self.preserve,
+            attribute: self.attribute,
+            revoke: self.revoke,
+            confirm: self.body,
+            fresh: true,
+        })
+    }
+
+    /// Takes hold of every process of the incident that may be signalled.
+    fn targets(&self, desk: &Desk<'_>) -> (Vec<Target>, Vec<NotSignalled>) {
+        let mut targets = Vec::new();
+        let mut others = Vec::new();
+        let at = desk.clock.now().wall;
+        for subject in &self.preserve.subjects {
+            let evidence = Evidence {
+                process: subject.process.clone(),
+                standing: subject.standing,
+            };
+            match Target::verify(&evidence) {
+                Ok(target) => targets.push(target),
+                Err(refused) => others.push(not_signalled(&subject.process, &refused, at)),
+            }
+        }
+        (targets, others)
+    }
+}
+
+fn not_signalled(process: &ProcessRef, refused: &NotATarget, at: Wall) -> NotSignalled {
+    NotSignalled {
+        process: process.clone(),
+        gone: refused.is_gone(),
+        why: refused.to_string(),
+        at,
+    }
+}
+
+/// Finds children that were born after the evidence was taken, and preserves what they are first.
+struct Brood<'a> {
+    case: &'a Case,
+    left_out: &'a [ProcessRef],
+    eyes: &'a mut dyn Eyes,
+    evidence: Vec<EvidenceFile>,
+}
+
+impl Family for Brood<'_> {
+    fn new_children(&mut self, of: &[ProcessId]) -> Vec<Target> {
+        // Who cannot be seen is not signalled: nothing would be known of it.
+        let Ok(look) = self.eyes.look() else {
+            return Vec::new();
+        };
+        look.processes
+            .iter()
+            .filter(|sight| {
+                let id = &sight.process.id;
+                let is_child = sight
+                    .parent
+                    .as_ref()
+                    .is_some_and(|parent| of.iter().any(|one| one.same(parent)));
+                let is_known = of.iter().any(|one| one.same(id))
+                    || self.left_out.iter().any(|one| one.id.same(id));
+                is_child && !is_known
+            })
+            .filter_map(|sight| adopt(self.case, &mut self.evidence, &sight.process))
+            .collect()
+    }
+}
+
+fn adopt(case: &Case, kept: &mut Vec<EvidenceFile>, process: &ProcessRef) -> Option<Target> {
+    let target = Target::verify(&Evidence {
+        process: process.clone(),
+        standing: Standing::Endable,
+    })
+    .ok()?;
+    let name = format!("child-{}.json", process.id.pid);
+    let file = case.keep(&name, &to_json(process).ok()?).ok()?;
+    kept.push(file);
+    Some(target)
+}
+
+fn watch(ended: &[EndRecord], eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
+    if !ended.iter().any(EndRecord::is_gone) {
+        return Known::Yes(Vec::new());
+    }
+    let until = std::time::Instant::now() + WATCH;
+    loop {
+        let found = match eyes.look() {
+            Ok(look) => respawned(ended, &sightings(&look)),
+            Err(error) => return Known::unknown(error.to_string()),
+        };
+        if !found.is_empty() || std::time::Instant::now() >= until {
+            return Known::Yes(found);
+        }
+        std::thread::sleep(WATCH_EVERY);
+    }
+}
+
+pub(crate) fn sightings(look: &Look) -> Vec<Sighting> {
+    let sight = |sight: &crate::eyes::Sight| Sighting {
+        process: sight.process.clone(),
+        parent: sight.parent.clone(),
+    };
+    let free = look.processes.iter().filter(|sight| !sight.in_use);
+    free.map(sight).collect()
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

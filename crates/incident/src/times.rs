@@ -1,0 +1,159 @@
+//! Three times that stay three: client lost, last known action began, authority revoked.
+
+use model::{CallState, Known, Lost, LostBasis, Wall};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    attribute::Attribute,
+    authority::{CallFact, Revocation},
+    subject::Subject,
+};
+
+/// Where a call lies between the loss of the client and the revocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Window {
+    /// Surely asked for while the client was there.
+    BeforeLoss,
+    /// Asked for when nobody may have been there to ask, and nothing forbade it.
+    Uncertain,
+    /// Asked for after the revocation: refused, or something is wrong.
+    AfterRevocation,
+}
+
+impl Window {
+    /// Returns the word that people read.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BeforeLoss => "before the loss",
+            Self::Uncertain => "uncertain window",
+            Self::AfterRevocation => "after the revocation",
+        }
+    }
+}
+
+/// When a client was lost, as JSON shows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ClientLost {
+    /// The kernel told it as it happened.
+    At {
+        /// When.
+        at: Wall,
+        /// On which fact it rests.
+        source: String,
+    },
+    /// It was found out later.
+    Between {
+        /// Not before.
+        not_before: Wall,
+        /// Not after.
+        not_after: Wall,
+        /// On which fact it rests.
+        source: String,
+    },
+}
+
+impl ClientLost {
+    pub(crate) fn new(not_before: Wall, not_after: Wall, source: &str) -> Self {
+        let source = source.to_owned();
+        if not_before == not_after {
+            Self::At {
+                at: not_before,
+                source,
+            }
+        } else {
+            Self::Between {
+                not_before,
+                not_after,
+                source,
+            }
+        }
+    }
+
+    /// Returns the earliest time at which it can have been.
+    #[must_use]
+    pub const fn not_before(&self) -> Wall {
+        match self {
+            Self::At { at, .. } => *at,
+            Self::Between { not_before, .. } => *not_before,
+        }
+    }
+}
+
+impl From<&Lost> for ClientLost {
+    fn from(lost: &Lost) -> Self {
+        Self::new(lost.not_before, lost.not_after, basis(lost.basis))
+    }
+}
+
+const fn basis(basis: LostBasis) -> &'static str {
+    match basis {
+        LostBasis::TransportClosed => "transport_closed",
+        LostBasis::HolderExited => "holder_exited",
+        LostBasis::AncestorExited => "ancestor_exited",
+        LostBasis::ClientStuck => "client_stuck",
+    }
+}
+
+/// Returns when the client was lost: by the run's record, else by what the snapshot shows.
+pub(crate) fn client_lost(
+    subject: &Subject,
+    attribute: Option<&Attribute>,
+) -> Known<Option<ClientLost>> {
+    let seen = || {
+        let seen = subject.client_lost.clone();
+        seen.map(|seen| {
+            Some(ClientLost::new(
+                seen.not_before,
+                seen.not_after,
+                &seen.source,
+            ))
+        })
+    };
+    match attribute.map(|attribute| &attribute.run) {
+        Some(Known::Yes(Some(run))) => match &run.lost {
+            Known::Yes(Some(lost)) => Known::Yes(Some(lost.into())),
+            // The run has no loss on record: what the snapshot shows may be newer.
+            Known::Yes(None) if seen().value().is_none() => Known::Yes(None),
+            Known::Yes(None) | Known::Unknown { .. } => seen(),
+        },
+        Some(Known::Yes(None) | Known::Unknown { .. }) | None => seen(),
+    }
+}
+
+/// Classes one call. Its place in the log decides against the revocation, its time against the loss.
+#[must_use]
+pub fn window(
+    call: &CallFact,
+    lost: Option<&ClientLost>,
+    revocation: Option<&Revocation>,
+) -> Window {
+    let after = revocation.is_some_and(|revocation| match revocation.seq {
+        Some(seq) => call.seq > seq,
+        None => call.attempted_at >= revocation.at,
+    });
+    if after {
+        Window::AfterRevocation
+    } else if lost.is_some_and(|lost| call.attempted_at < lost.not_before()) {
+        Window::BeforeLoss
+    } else {
+        Window::Uncertain
+    }
+}
+
+/// Returns when the newest action that may have reached the outside began.
+pub(crate) fn last_action(calls: &[CallFact]) -> Option<Wall> {
+    calls.iter().filter_map(|call| call.cleared_at).max()
+}
+
+/// Returns when the newest action that is known to have succeeded was answered.
+pub(crate) fn last_success(calls: &[CallFact]) -> Option<Wall> {
+    let succeeded = |call: &&CallFact| {
+        let good = matches!(call.status, Some(Known::Yes(status)) if status < 400);
+        call.state == CallState::Answered && good
+    };
+    let times = calls.iter().filter(succeeded);
+    times.filter_map(|call| call.settled_at).max()
+}
