@@ -1,0 +1,75 @@
+//! What an agent may see of an answer, and the job id in it.
+
+use http::HeaderMap;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Incoming};
+use model::{Foreign, Unsettled};
+
+/// Reads a body to its end, or not at all.
+pub(crate) async fn read_body(mut body: Incoming, at_most: usize) -> Result<Vec<u8>, Unsettled> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > at_most {
+        return Err(Unsettled::AnswerUnreadable);
+    }
+    let mut out = Vec::with_capacity(announced);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| why(&error))?;
+        if let Ok(data) = frame.into_data() {
+            if out.len() + data.len() > at_most {
+                return Err(Unsettled::AnswerUnreadable);
+            }
+            out.extend_from_slice(&data);
+        }
+    }
+    Ok(out)
+}
+
+/// Says what an error of the HTTP library means for a request that may have left.
+pub(crate) fn why(error: &hyper::Error) -> Unsettled {
+    if error.is_parse() {
+        Unsettled::AnswerUnreadable
+    } else {
+        Unsettled::ConnectionBroke
+    }
+}
+
+/// Returns the header fields without what belongs to the connection, and without what would hand the agent a
+/// credential of the remote side.
+pub(crate) fn visible(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    headers
+        .iter()
+        .filter(|(name, _)| {
+            !HIDDEN.contains(&name.as_str()) && !name.as_str().starts_with("proxy-")
+        })
+        .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
+        .collect()
+}
+
+/// Finds the remote side's own id in a JSON answer.
+pub(crate) fn remote_id(body: &[u8], pointer: &str) -> Option<Foreign> {
+    let json: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let id = match json.pointer(pointer)? {
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Number(number) => number.to_string(),
+        serde_json::Value::Null
+        | serde_json::Value::Bool(_)
+        | serde_json::Value::Array(_)
+        | serde_json::Value::Object(_) => return None,
+    };
+    (!id.is_empty() && id.len() <= LONGEST_ID).then(|| Foreign::new(id))
+}
+
+const HIDDEN: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "set-cookie",
+    "set-cookie2",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "authentication-info",
+];
+
+/// Ids are short; what is longer is something else, and would be kept in the log.
+const LONGEST_ID: usize = 256;

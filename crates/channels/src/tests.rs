@@ -1,0 +1,1 @@
+//! Channels as their callers see them.
