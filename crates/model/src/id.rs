@@ -146,6 +146,11 @@ id!(
     IncidentId,
     "i-"
 );
+id!(
+    /// One run of the daemon, with its own signing key in the log.
+    EpochId,
+    "e-"
+);
 
 macro_rules! name {
     ($(#[$doc:meta])* $name:ident) => {
@@ -198,6 +203,14 @@ name!(
     /// A channel's name in the configuration.
     ChannelName
 );
+impl ChannelName {
+    /// Returns what stands in the record of a call that named no channel there could be.
+    #[must_use]
+    pub fn unnamed() -> Self {
+        Self("unnamed".to_owned())
+    }
+}
+
 name!(
     /// An operation's name inside its channel.
     OperationName

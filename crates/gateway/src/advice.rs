@@ -1,0 +1,42 @@
+//! What an agent, or the person behind it, can do about a refusal.
+
+use model::Denial;
+
+/// Says what to do next, in a sentence that an agent can hand on.
+pub(crate) fn what_to_do(why: &Denial) -> String {
+    match why {
+        Denial::Revoked { scope, .. } if scope == "run" => {
+            "stop; an operator took this run's authority away, and only a new run can be given one".to_owned()
+        }
+        Denial::Revoked { scope, .. } => {
+            format!("stop using this {scope}; an operator took it away (`lych channels apply` gives it back)")
+        }
+        Denial::Locked => "ask the operator to run `lych unlock`, then make the call again".to_owned(),
+        Denial::Pending => {
+            "ask the operator to admit runs: admission = \"allow\" in config.toml, then `lych channels apply`".to_owned()
+        }
+        Denial::ClientLost => "nothing; the client this run belonged to is gone".to_owned(),
+        Denial::OwnershipIncomplete => {
+            "only reads are possible: it cannot be told which process holds this server's standard input; start \
+             `lych mcp` directly from the client"
+                .to_owned()
+        }
+        Denial::UnknownChannel => "list the channels with the tool `channels`".to_owned(),
+        Denial::NotAllowed => {
+            "use a method and path that the channel lists, or ask the operator to allow this one".to_owned()
+        }
+        Denial::NotYours { what } => format!("leave out {what}; the gateway sets it"),
+        Denial::Repeat { of } => format!(
+            "do not repeat it; the same write {of} is still open. Ask the operator: `lych reconcile list`, then \
+             `lych reconcile resolve {of} --as confirmed|failed --evidence TEXT`"
+        ),
+        Denial::Busy => "wait for an answer to an earlier call, then make this one again".to_owned(),
+        Denial::NotRecorded => "stop; nothing can be recorded, so nothing may leave (`lych status` says why)".to_owned(),
+        Denial::Secret => {
+            "ask the operator: the channel's secret is missing, or is sealed for another destination or header \
+             (`lych vault list`)"
+                .to_owned()
+        }
+        Denial::Malformed { what } => format!("correct the call: {what}"),
+    }
+}
