@@ -25,8 +25,8 @@ pub use fault::{Exit, Explain, Fault};
 pub use foreign::Foreign;
 pub use home::{Home, HomeError};
 pub use id::{
-    CallId, ChannelName, ConnectionId, IdError, IncidentId, LogId, OperationName, SecretName,
-    SessionId,
+    CallId, ChannelName, ConnectionId, EpochId, IdError, IncidentId, LogId, OperationName,
+    SecretName, SessionId,
 };
 pub use journal::{Journal, NotDurable, Receipt, Stub, Ticket};
 pub use known::Known;

@@ -1,0 +1,70 @@
+//! Makes a new log: first segment, then `LOG`, whose appearance says that there is one.
+
+use std::path::Path;
+
+use ledger::{Origin, SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
+use model::{Clock, Digest};
+use sys::durable;
+
+use crate::{
+    AuditError, NewLog,
+    open::Sizes,
+    segments::{activate_spare, prepare_spare},
+};
+
+/// Makes the folders of a log, each of them ours alone.
+pub(crate) fn folders(dir: &Path) -> Result<(), AuditError> {
+    for name in ["", "seg", "keys", "quarantine"] {
+        let folder = dir.join(name);
+        durable::private_folder(&folder).map_err(AuditError::io("make the folder", &folder))?;
+    }
+    durable::sync_folder_of(&dir.join("seg")).map_err(AuditError::io("sync the folder", dir))
+}
+
+/// Makes a new log in a folder that holds none.
+pub(crate) fn new_log(
+    dir: &Path,
+    new: &NewLog,
+    clock: &dyn Clock,
+    sizes: Sizes,
+) -> Result<(), AuditError> {
+    clear_leftover(dir)?;
+    let origin = Origin {
+        root: new.bootstrap_root,
+        recipient: new.recipient.clone(),
+        created: clock.now().wall,
+    };
+    let bytes = origin.encode().ok_or(AuditError::Recipient)?;
+    let header = SegmentHeader {
+        log_id: Origin::id(&bytes),
+        index: 0,
+        first_seq: 1,
+        prev: Digest::from_bytes([0; 32]),
+    };
+    let first = segment_file(dir, 0);
+    prepare_spare(dir, sizes.segment)
+        .and_then(|()| activate_spare(dir, &header, sizes.segment))
+        .map_err(AuditError::io("make the segment", &first))?;
+    let log = dir.join("LOG");
+    // Last: without it nothing here is a log, and the next start begins anew.
+    durable::replace(&log, &bytes).map_err(AuditError::io("write", &log))
+}
+
+/// Removes what a start that died before `LOG` left: at most one segment without a record. Anything more is what is
+/// left of a log whose `LOG` is gone.
+fn clear_leftover(dir: &Path) -> Result<(), AuditError> {
+    let missing = || AuditError::LogMissing(dir.to_owned());
+    if dir.join("HEAD").exists() || segment_file(dir, 1).exists() {
+        return Err(missing());
+    }
+    let first = segment_file(dir, 0);
+    if !first.exists() {
+        return Ok(());
+    }
+    let bytes = std::fs::read(&first).map_err(AuditError::io("read", &first))?;
+    let records = bytes.get(SEGMENT_HEADER_LEN..).unwrap_or_default();
+    if records.iter().any(|byte| *byte != 0) {
+        return Err(missing());
+    }
+    std::fs::remove_file(&first).map_err(AuditError::io("remove", &first))
+}

@@ -1,0 +1,208 @@
+//! The two journals as views of one log: who ran, and what was called.
+//!
+//! One pass over the clear headers says which records matter; only those are opened. No database, no second copy.
+
+use std::{cell::RefCell, collections::HashMap, path::Path};
+
+use ledger::{
+    Calls, EpochOpened, Header, KeyClear, Mark, Records, Sealing, Sessions, Stored, file_digest,
+    key_commitment, key_file_of, read_at,
+};
+use model::{Body, EpochId, Kind, Known, Seq, SessionId};
+use zeroize::Zeroizing;
+
+use crate::{
+    Audit, AuditError, CallFilter, CallView, KeyUnwrap, SessionView, keyring::DataKey, seal,
+    writer::lock,
+};
+
+mod calls;
+mod sessions;
+
+/// Whose data key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Run(SessionId),
+    Epoch(EpochId),
+}
+
+/// What one pass over the headers says.
+#[derive(Default)]
+struct Index {
+    sessions: Sessions,
+    calls: Calls,
+    epochs: Vec<(Seq, EpochId)>,
+    keys: HashMap<Owner, KeyClear>,
+}
+
+impl Index {
+    fn read(audit: &Audit) -> Result<Self, AuditError> {
+        let mut index = Self::default();
+        for record in Records::of(&audit.dir, audit.log_id()) {
+            let (_, stored) = record?;
+            index.apply(&stored);
+        }
+        Ok(index)
+    }
+
+    fn apply(&mut self, stored: &Stored) {
+        self.sessions.apply(&stored.header, stored.place);
+        self.calls.apply(&stored.header, stored.place);
+        match (stored.header.kind, stored.header.session) {
+            (Kind::EpochOpened, _) => {
+                if let Some(opened) = EpochOpened::decode(&stored.body) {
+                    self.epochs.push((stored.header.seq, opened.epoch));
+                    self.keys.insert(Owner::Epoch(opened.epoch), opened.key);
+                }
+            }
+            (Kind::SessionOpened, Some(session)) => {
+                if let Some((key, _)) = KeyClear::split(&stored.body) {
+                    self.keys.insert(Owner::Run(session), key);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns whose key seals a record; none for a clear one.
+    fn owner(&self, header: &Header) -> Option<Owner> {
+        match header.sealing {
+            Sealing::Clear => None,
+            Sealing::Run => header.session.map(Owner::Run),
+            Sealing::Epoch => {
+                let behind = self.epochs.partition_point(|(seq, _)| *seq <= header.seq);
+                let (_, epoch) = self.epochs.get(behind.checked_sub(1)?)?;
+                Some(Owner::Epoch(*epoch))
+            }
+        }
+    }
+}
+
+/// Opens bodies with the keys in memory, and with those that an unlocked vault can open.
+struct Opener<'a> {
+    audit: &'a Audit,
+    index: &'a Index,
+    unwrap: Option<&'a dyn KeyUnwrap>,
+    /// Unwrapping costs a key agreement: once per key and pass.
+    found: RefCell<HashMap<Owner, Known<DataKey>>>,
+}
+
+impl<'a> Opener<'a> {
+    fn new(audit: &'a Audit, index: &'a Index, unwrap: Option<&'a dyn KeyUnwrap>) -> Self {
+        Self {
+            audit,
+            index,
+            unwrap,
+            found: RefCell::default(),
+        }
+    }
+
+    /// Opens the record at a mark.
+    fn at(&self, mark: Mark) -> Known<Body> {
+        match read_at(&self.audit.dir, mark.place) {
+            Ok(stored) => self.body(&stored),
+            Err(error) => Known::unknown(error.to_string()),
+        }
+    }
+
+    /// Opens the record at a mark, if there is one.
+    fn at_any(&self, mark: Option<Mark>) -> Known<Option<Body>> {
+        mark.map_or(Known::Yes(None), |mark| self.at(mark).map(Some))
+    }
+
+    fn body(&self, stored: &Stored) -> Known<Body> {
+        let Some(owner) = self.index.owner(&stored.header) else {
+            return Known::unknown("the record names no key");
+        };
+        let mut found = self.found.borrow_mut();
+        match found.entry(owner).or_insert_with(|| self.key(owner)) {
+            Known::Yes(key) => seal::open(key, &stored.header, &stored.body)
+                .map_or_else(|| Known::unknown("the body does not open"), Known::Yes),
+            Known::Unknown { unknown } => Known::unknown(unknown.clone()),
+        }
+    }
+
+    fn key(&self, owner: Owner) -> Known<DataKey> {
+        if let Some(key) = self.in_memory(owner) {
+            return Known::Yes(key);
+        }
+        let Some(unwrap) = self.unwrap else {
+            return Known::unknown("the vault is locked");
+        };
+        let path = match owner {
+            Owner::Run(session) => key_file_of(&self.audit.dir, session),
+            Owner::Epoch(epoch) => key_file_of(&self.audit.dir, epoch),
+        };
+        let Some(clear) = self.index.keys.get(&owner) else {
+            return Known::unknown("no record names its key");
+        };
+        let file = match read(&path) {
+            Ok(file) => file,
+            Err(why) => return Known::unknown(why),
+        };
+        if file_digest(&file) != clear.file {
+            return Known::unknown("the key file is not the one on record");
+        }
+        match unwrap.unwrap(&file) {
+            Some(key) if key_commitment(&key) == clear.commitment => Known::Yes(key),
+            Some(_) => Known::unknown("the key file holds another key than the one on record"),
+            None => Known::unknown("this vault cannot open the key file"),
+        }
+    }
+
+    fn in_memory(&self, owner: Owner) -> Option<DataKey> {
+        let keys = lock(&self.audit.keys);
+        let key = match owner {
+            Owner::Run(session) => keys.run(session)?,
+            Owner::Epoch(epoch) if epoch == keys.epoch => &keys.epoch_key,
+            Owner::Epoch(_) => return None,
+        };
+        Some(Zeroizing::new(**key))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| {
+        if error.kind() == std::io::ErrorKind::NotFound {
+            "its key was erased".to_owned()
+        } else {
+            format!("its key file cannot be read: {error}")
+        }
+    })
+}
+
+impl Audit {
+    /// Returns the runs, the oldest first. `unwrap` is given while the vault is unlocked.
+    ///
+    /// # Errors
+    /// The log cannot be read back.
+    pub fn sessions(&self, unwrap: Option<&dyn KeyUnwrap>) -> Result<Vec<SessionView>, AuditError> {
+        let index = Index::read(self)?;
+        let opener = Opener::new(self, &index, unwrap);
+        let runs = index.sessions.in_order();
+        Ok(runs
+            .into_iter()
+            .map(|(id, run)| sessions::view(&opener, id, run))
+            .collect())
+    }
+
+    /// Returns the calls that pass the filter, the oldest first. `unwrap` is given while the vault is unlocked.
+    ///
+    /// # Errors
+    /// The log cannot be read back.
+    pub fn calls(
+        &self,
+        filter: &CallFilter,
+        unwrap: Option<&dyn KeyUnwrap>,
+    ) -> Result<Vec<CallView>, AuditError> {
+        let index = Index::read(self)?;
+        let opener = Opener::new(self, &index, unwrap);
+        let calls = index.calls.in_order();
+        let wanted = calls
+            .into_iter()
+            .filter(|(id, call)| calls::passes(filter, *id, call));
+        Ok(wanted
+            .map(|(id, call)| calls::view(&opener, id, call))
+            .collect())
+    }
+}

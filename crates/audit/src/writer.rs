@@ -1,0 +1,344 @@
+//! The chain's growing end: seals a group, chains it, commits it, and waits for the disk.
+//!
+//! ```text
+//! appending ──► appending      a group and its commit in one write, one fdatasync
+//!     │    └──► next segment   before a group that would touch the reserve, if space was prepared
+//!     └───────► poisoned       any failed write or sync; never left again
+//! ```
+//! Swapping any two steps would acknowledge what is not on disk: seal, chain, write, sync, publish, tell.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use ed25519_dalek::{Signer, SigningKey};
+use ledger::{
+    Commit, Head, Header, KeyClear, Sealing, SegmentHeader, encode_frame, file_digest, frame_id,
+    key_commitment, key_file_of, signed_message,
+};
+use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, SessionId, Stamp, Stub, Wall};
+use sys::durable;
+
+use crate::{
+    KeyWrap,
+    keyring::{self, KeyRing},
+    open::Sizes,
+    queue::{Content, Group, Queued},
+    seal,
+    segments::{Segment, activate_spare, prepare_spare},
+};
+
+/// How old `HEAD` may get while records come in.
+pub(crate) const HEAD_AGE: Duration = Duration::from_secs(1);
+
+/// Locks, whatever happened to another holder: every change behind these locks is complete when it is visible.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A committed place in the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Committed {
+    pub(crate) seq: Seq,
+    pub(crate) id: Digest,
+    pub(crate) at: Wall,
+}
+
+/// The growing end of the log.
+pub(crate) struct Writer {
+    pub(crate) dir: PathBuf,
+    pub(crate) log_id: LogId,
+    pub(crate) recipient: String,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) wrap: Arc<dyn KeyWrap>,
+    pub(crate) sizes: Sizes,
+    pub(crate) segment: Segment,
+    /// What the next record's `prev` will be.
+    pub(crate) head: Digest,
+    pub(crate) epoch: EpochId,
+    pub(crate) signing: SigningKey,
+    pub(crate) keys: Arc<Mutex<KeyRing>>,
+    pub(crate) root: [u8; 32],
+    pub(crate) spare: Spare,
+    pub(crate) committed: Option<Committed>,
+    pub(crate) pinned: Pinned,
+    pub(crate) poisoned: Option<String>,
+    pub(crate) syncs: u64,
+    pub(crate) records: u64,
+    pub(crate) commits: u64,
+}
+
+/// Whether the next segment's space is there.
+pub(crate) enum Spare {
+    /// Not asked for yet.
+    NotYet,
+    /// It is.
+    Ready,
+    /// It could not be had.
+    Missing(String),
+}
+
+/// How far `HEAD` is behind.
+pub(crate) struct Pinned {
+    pub(crate) written: Instant,
+    pub(crate) seq: Seq,
+    pub(crate) problem: Option<String>,
+}
+
+/// What became of a group.
+pub(crate) struct Done {
+    pub(crate) receipts: Vec<(Stub, Receipt)>,
+}
+
+impl Writer {
+    /// Writes a group and its commit, and waits for the disk.
+    ///
+    /// On an error the writer is poisoned: whether the bytes reached the disk is not known, and asking fsync(2) again
+    /// would answer for other bytes.
+    pub(crate) fn commit(&mut self, group: Group) -> Result<Done, (String, Vec<Stub>)> {
+        if let Some(why) = &self.poisoned {
+            let why = why.clone();
+            return Err((why, stubs(group)));
+        }
+        match self.try_commit(&group) {
+            Ok(ids) => {
+                let log_id = self.log_id;
+                let receipts = group
+                    .records
+                    .into_iter()
+                    .zip(ids)
+                    .map(|(queued, id)| {
+                        let seq = queued.seq;
+                        (queued.stub, Receipt { log_id, seq, id })
+                    })
+                    .collect();
+                Ok(Done { receipts })
+            }
+            Err(error) => {
+                let why = format!("{}: {error}", self.segment.path.display());
+                self.poisoned = Some(why.clone());
+                Err((why, stubs(group)))
+            }
+        }
+    }
+
+    fn try_commit(&mut self, group: &Group) -> io::Result<Vec<Digest>> {
+        self.make_room_for(group)?;
+        let first = first_seq(group);
+        let mut bytes = Vec::with_capacity(usize::try_from(group.bytes).unwrap_or(0));
+        let mut ids = Vec::with_capacity(group.records.len());
+        let mut head = self.head;
+        for queued in &group.records {
+            let frame = self.frame(queued, head)?;
+            head = frame_id(&frame);
+            ids.push(head);
+            bytes.extend(frame);
+        }
+        let stamp = self.clock.now();
+        let frame = self.commit_frame((first, group.commit_seq), stamp, head, bytes.len())?;
+        bytes.extend(&frame);
+        self.segment.append(&bytes)?;
+        self.syncs += 1;
+        self.commits += 1;
+        self.records += u64::try_from(ids.len()).unwrap_or(0);
+        self.head = frame_id(&frame);
+        self.committed = Some(Committed {
+            seq: group.commit_seq,
+            id: self.head,
+            at: stamp.wall,
+        });
+        self.look_ahead();
+        let revoked = group
+            .records
+            .iter()
+            .any(|queued| queued.draft.kind == Kind::Revoked);
+        if revoked {
+            self.pin();
+        }
+        Ok(ids)
+    }
+
+    /// Seals one record and returns its frame.
+    fn frame(&mut self, queued: &Queued, prev: Digest) -> io::Result<Vec<u8>> {
+        let draft = &queued.draft;
+        let mut clear = Vec::new();
+        if let (Kind::SessionOpened, Some(session)) = (draft.kind, draft.session) {
+            clear.extend(self.run_key(session).encode());
+        }
+        let keys = Arc::clone(&self.keys);
+        let keys = lock(&keys);
+        let run = draft.session.and_then(|session| keys.run(session));
+        let sealing = match (&draft.content, run) {
+            (Content::Clear(_), _) => Sealing::Clear,
+            (Content::Sealed(_), Some(_)) => Sealing::Run,
+            (Content::Sealed(_), None) => Sealing::Epoch,
+        };
+        let header = queued.header(sealing, prev);
+        let body = match &draft.content {
+            Content::Clear(body) => Some(body.clone()),
+            Content::Sealed(plain) => {
+                seal::seal(run.unwrap_or(&keys.epoch_key), &header, &clear, plain)
+            }
+        };
+        body.and_then(|body| encode_frame(&header, &body))
+            .ok_or_else(|| io::Error::other("a record is longer than one may be"))
+    }
+
+    /// Makes a run's data key and its file. The file is durable before the key seals anything: otherwise a crash could
+    /// leave records that nobody can ever open.
+    ///
+    /// If that fails (a full disk takes no new file, but the segment still takes records) the run has no key of its own
+    /// and is sealed under the daemon run's; its clear part is then zero.
+    fn run_key(&mut self, session: SessionId) -> KeyClear {
+        let made = keyring::draw().and_then(|key| {
+            let file = self.wrap.wrap(&self.recipient, &key)?;
+            durable::create(&key_file_of(&self.dir, session), &file)?;
+            Ok((key, file))
+        });
+        match made {
+            Ok((key, file)) => {
+                let clear = KeyClear {
+                    file: file_digest(&file),
+                    commitment: key_commitment(&key),
+                };
+                lock(&self.keys).add(session, key);
+                clear
+            }
+            Err(_) => KeyClear::NONE,
+        }
+    }
+
+    fn commit_frame(
+        &self,
+        (first_seq, seq): (Seq, Seq),
+        stamp: Stamp,
+        prev: Digest,
+        before: usize,
+    ) -> io::Result<Vec<u8>> {
+        let header = Header {
+            kind: Kind::Commit,
+            sealing: Sealing::Clear,
+            seq,
+            stamp,
+            session: None,
+            call: None,
+            refers_to: None,
+            prev,
+        };
+        let mut commit = Commit {
+            epoch: self.epoch,
+            first_seq,
+            segment: self.segment.index,
+            offset: self.segment.offset + u64::try_from(before).unwrap_or(0),
+            signature: [0; 64],
+        };
+        let body = commit.encode();
+        let unsigned = body.get(..Commit::LEN - 64).unwrap_or_default();
+        let message = signed_message(self.log_id, &header, unsigned)
+            .ok_or_else(|| io::Error::other("a commit has a signature"))?;
+        commit.signature = self.signing.sign(&message).to_bytes();
+        encode_frame(&header, &commit.encode())
+            .ok_or_else(|| io::Error::other("a commit is longer than one may be"))
+    }
+
+    /// Goes on to the next segment if the group would touch the reserve and there is one.
+    pub(crate) fn make_room_for(&mut self, group: &Group) -> io::Result<()> {
+        let bytes = group.bytes;
+        if self.segment.offset + bytes <= self.segment.len.saturating_sub(self.sizes.reserve) {
+            return Ok(());
+        }
+        self.look_ahead();
+        if !matches!(self.spare, Spare::Ready) {
+            let fits = self.segment.offset + bytes <= self.segment.len;
+            return if fits {
+                Ok(())
+            } else {
+                Err(io::Error::new(
+                    io::ErrorKind::StorageFull,
+                    "the reserve is used up",
+                ))
+            };
+        }
+        let header = SegmentHeader {
+            log_id: self.log_id,
+            index: self.segment.index + 1,
+            first_seq: first_seq(group),
+            prev: self.head,
+        };
+        let next = activate_spare(&self.dir, &header, self.sizes.segment)?;
+        let full = std::mem::replace(&mut self.segment, next);
+        self.spare = Spare::NotYet;
+        self.head = header.id();
+        // The next segment's name says that this one is complete; only then may its unused end go.
+        full.store.cut(full.offset)
+    }
+
+    /// Prepares the next segment once this one is half full.
+    fn look_ahead(&mut self) {
+        if matches!(self.spare, Spare::Ready) || self.segment.offset < self.segment.len / 2 {
+            return;
+        }
+        self.spare = match prepare_spare(&self.dir, self.sizes.segment) {
+            Ok(()) => Spare::Ready,
+            Err(error) => Spare::Missing(format!("no space for the next segment: {error}")),
+        };
+    }
+
+    /// Returns how many bytes of attempts still fit without touching the reserve, and why no more.
+    pub(crate) fn room(&self) -> (u64, Option<String>) {
+        let limit = self.segment.len.saturating_sub(self.sizes.reserve);
+        let here = limit.saturating_sub(self.segment.offset);
+        match &self.spare {
+            // Before the middle of a segment the next one is not needed yet.
+            Spare::NotYet if self.segment.offset < self.segment.len / 2 => (here, None),
+            Spare::NotYet | Spare::Ready => {
+                let next = self.sizes.segment.saturating_sub(self.sizes.reserve);
+                (here + next / 2, None)
+            }
+            Spare::Missing(why) => (here, Some(why.clone())),
+        }
+    }
+
+    /// Tells whether `HEAD` is behind the last commit.
+    pub(crate) fn pin_is_behind(&self) -> bool {
+        self.committed
+            .is_some_and(|committed| committed.seq > self.pinned.seq)
+    }
+
+    /// Writes `HEAD`. If that fails the log goes on without: it is a pin, not a part.
+    pub(crate) fn pin(&mut self) {
+        let Some(committed) = self.committed else {
+            return;
+        };
+        self.pinned.written = Instant::now();
+        let place = (committed.seq, committed.id, committed.at);
+        let head = Head::signed(self.log_id, place, self.epoch, |message| {
+            self.signing.sign(message).to_bytes()
+        });
+        match durable::replace(&self.dir.join("HEAD"), &head.encode()) {
+            Ok(()) => {
+                self.pinned.seq = committed.seq;
+                self.pinned.problem = None;
+            }
+            Err(error) => self.pinned.problem = Some(error.to_string()),
+        }
+    }
+}
+
+fn first_seq(group: &Group) -> Seq {
+    group
+        .records
+        .first()
+        .map_or(group.commit_seq, |queued| queued.seq)
+}
+
+fn stubs(group: Group) -> Vec<Stub> {
+    group
+        .records
+        .into_iter()
+        .map(|queued| queued.stub)
+        .collect()
+}

@@ -1,0 +1,325 @@
+//! Walks the log batch by batch and believes only what the chain vouches for.
+//!
+//! A batch is a run of records that ends in a commit. Nothing of it is given out before the whole batch is chained
+//! to what came before and its commit says what it stands on. A writer may be at work meanwhile: the last segment is
+//! then read again as long as it changes, and what stands behind its last commit is a tail, not a fault. Memory is
+//! bounded by one segment.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use model::{Digest, EpochId, LogId, Seq};
+
+use crate::{
+    header::Header,
+    report::FirstBad,
+    segment::{Loaded, Place},
+    tail::Tail,
+};
+
+mod batch;
+mod opening;
+
+pub(crate) use batch::frame_at;
+use batch::{Accepted, Collected};
+
+/// How often a live tail is read again while it changes; a write of one batch is over long before.
+const LOOKS: usize = 8;
+
+/// Which commits' signatures are checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signatures {
+    /// None: for a reader that trusts who opened the log.
+    Unchecked,
+    /// The last of each epoch: it covers all before it.
+    LastOfEpoch,
+    /// Every one: finds the first bad one.
+    All,
+}
+
+/// The daemon run whose records are being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epoch {
+    /// Its id.
+    pub id: EpochId,
+    /// Its public key.
+    pub public: [u8; 32],
+    /// Its first record.
+    pub opened_seq: Seq,
+}
+
+/// Why a scan ends before the log does.
+#[derive(Debug, thiserror::Error)]
+pub enum Stop {
+    /// Bytes that were acknowledged are not what was written.
+    #[error("{0}")]
+    Bad(FirstBad),
+    /// A later version wrote it.
+    #[error("{0}")]
+    Unknown(String),
+    /// The last commit of an epoch has a wrong signature; a scan with `Signatures::All` finds the first such.
+    #[error("the last commit of an epoch is not signed by it")]
+    Unsigned,
+    /// The file system refused.
+    #[error("cannot read {path}")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// Its reason.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// What a scan came to.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A whole batch.
+    Batch(Batch<'a>),
+    /// The end of what is committed.
+    End(End),
+}
+
+/// Where the log ends.
+#[derive(Debug, Clone)]
+pub struct End {
+    /// The first byte behind the last commit.
+    pub at: Place,
+    /// What stands behind it, if anything does.
+    pub tail: Option<Tail>,
+}
+
+/// The records of one commit, the commit last.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    data: &'a [u8],
+    segment: u64,
+    frames: &'a [Accepted],
+    /// The daemon run they stand in.
+    pub epoch: Epoch,
+}
+
+/// One record of a batch.
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// Where its frame stands.
+    pub place: Place,
+    /// Its clear header.
+    pub header: Header,
+    /// Its stored body.
+    pub body: &'a [u8],
+    /// Its id.
+    pub id: Digest,
+}
+
+impl<'a> Batch<'a> {
+    /// Returns the records in order.
+    pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
+        let (data, segment) = (self.data, self.segment);
+        self.frames
+            .iter()
+            .map(move |frame| frame.record(data, segment))
+    }
+}
+
+/// A walk over one log.
+#[derive(Debug)]
+pub struct Scan {
+    dir: PathBuf,
+    log_id: LogId,
+    signatures: Signatures,
+    index: u64,
+    loaded: Option<Loaded>,
+    /// Whether the next segment was there before this one was read: it is complete then.
+    sealed: bool,
+    offset: usize,
+    next_seq: Seq,
+    /// What the next record's `prev` must be.
+    head: Digest,
+    last: Option<LastCommit>,
+    epoch: Option<Epoch>,
+    unchecked: Option<Unchecked>,
+    frames: Vec<Accepted>,
+}
+
+/// The newest commit that was accepted.
+#[derive(Debug, Clone, Copy)]
+struct LastCommit {
+    place: Place,
+    seq: Seq,
+}
+
+#[derive(Debug)]
+struct Unchecked {
+    message: Vec<u8>,
+    signature: [u8; 64],
+    public: [u8; 32],
+}
+
+impl Scan {
+    /// Begins at the first record of the log in `dir` with this id.
+    #[must_use]
+    pub fn new(dir: &Path, log_id: LogId, signatures: Signatures) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            log_id,
+            signatures,
+            index: 0,
+            loaded: None,
+            sealed: false,
+            offset: 0,
+            next_seq: 1,
+            head: Digest::from_bytes([0; 32]),
+            last: None,
+            epoch: None,
+            unchecked: None,
+            frames: Vec::new(),
+        }
+    }
+
+    /// Returns the daemon run the scan has come to.
+    #[must_use]
+    pub const fn epoch(&self) -> Option<Epoch> {
+        self.epoch
+    }
+
+    /// Returns the number that the next record will have.
+    #[must_use]
+    pub const fn next_seq(&self) -> Seq {
+        self.next_seq
+    }
+
+    /// Returns the id that the next record will name as its `prev`.
+    #[must_use]
+    pub const fn head(&self) -> Digest {
+        self.head
+    }
+
+    /// Returns the place and number of the last commit that was believed.
+    #[must_use]
+    pub fn last_commit(&self) -> Option<(Place, Seq)> {
+        self.last.map(|last| (last.place, last.seq))
+    }
+
+    /// Goes on to the next batch, or to the end.
+    ///
+    /// # Errors
+    /// The log is not what was written, was written by a later version, or cannot be read.
+    pub fn step(&mut self) -> Result<Step<'_>, Stop> {
+        loop {
+            if self.loaded.is_none() && !self.load_first()? {
+                return self.end(None);
+            }
+            match self.collect() {
+                Collected::Batch(ranges) => match self.judge(&ranges) {
+                    Ok(accepted) => {
+                        self.accept(accepted)?;
+                        return self.batch();
+                    }
+                    Err(batch::Fault::Bad(bad)) => {
+                        if let Some(tail) = self.behind(bad)? {
+                            return self.end(Some(tail));
+                        }
+                    }
+                    Err(batch::Fault::Unknown(what)) => return Err(Stop::Unknown(what)),
+                },
+                Collected::Cut(bad) => {
+                    if let Some(tail) = self.behind(bad)? {
+                        return self.end(Some(tail));
+                    }
+                }
+                Collected::Nothing => {
+                    if !self.sealed && !self.reload_if_followed()? {
+                        return self.end(None);
+                    }
+                    if self.sealed && matches!(self.collect(), Collected::Nothing) {
+                        self.load_next()?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn batch(&self) -> Result<Step<'_>, Stop> {
+        let (Some(loaded), Some(epoch)) = (&self.loaded, self.epoch) else {
+            return self.end(None);
+        };
+        Ok(Step::Batch(Batch {
+            data: &loaded.data,
+            segment: self.index,
+            frames: &self.frames,
+            epoch,
+        }))
+    }
+
+    /// Judges bytes that are no batch: a fault where more follows, else a tail; none if it is worth another look.
+    fn behind(&mut self, bad: FirstBad) -> Result<Option<Tail>, Stop> {
+        if self.sealed {
+            return Err(Stop::Bad(bad));
+        }
+        if self.reload_if_followed()? {
+            return Ok(None);
+        }
+        for _ in 0..LOOKS {
+            let before = self.loaded.take();
+            self.load(self.index)?;
+            let changed = match (&before, &self.loaded) {
+                (Some(before), Some(now)) => before.data != now.data,
+                _ => true,
+            };
+            if changed {
+                return Ok(None);
+            }
+            thread::yield_now();
+        }
+        Ok(Some(self.tail(bad)))
+    }
+
+    fn tail(&self, bad: FirstBad) -> Tail {
+        let data = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
+        let used = self.loaded.as_ref().map_or(0, Loaded::used);
+        let public = self.epoch.map(|epoch| epoch.public);
+        Tail::new(
+            data,
+            self.offset..used,
+            self.next_seq,
+            self.log_id,
+            public,
+            bad,
+        )
+    }
+
+    fn end(&self, tail: Option<Tail>) -> Result<Step<'_>, Stop> {
+        self.check_pending()?;
+        self.nothing_missing()?;
+        Ok(Step::End(End {
+            at: self.here(),
+            tail,
+        }))
+    }
+
+    fn here(&self) -> Place {
+        Place {
+            segment: self.index,
+            offset: u64::try_from(self.offset).unwrap_or(u64::MAX),
+        }
+    }
+
+    fn check_pending(&self) -> Result<(), Stop> {
+        match &self.unchecked {
+            Some(commit)
+                if !crate::head::signature_is_by(
+                    &commit.public,
+                    &commit.message,
+                    &commit.signature,
+                ) =>
+            {
+                Err(Stop::Unsigned)
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Opening one segment after the other, each chained to the one before.
+
+use std::io;
+
+use model::Digest;
+
+use super::{Scan, Stop, batch::prev_of};
+use crate::{
+    bytes::sha256,
+    report::FirstBad,
+    segment::{Loaded, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file},
+};
+
+impl Scan {
+    /// Opens the first segment; false if there is none.
+    pub(super) fn load_first(&mut self) -> Result<bool, Stop> {
+        if !segment_file(&self.dir, 0).exists() {
+            return Ok(false);
+        }
+        self.open(0, Digest::from_bytes([0; 32]))?;
+        Ok(true)
+    }
+
+    pub(super) fn load_next(&mut self) -> Result<(), Stop> {
+        self.open(self.index + 1, self.head)
+    }
+
+    fn open(&mut self, index: u64, prev: Digest) -> Result<(), Stop> {
+        self.index = index;
+        self.load(index)?;
+        let header = SegmentHeader {
+            log_id: self.log_id,
+            index,
+            first_seq: self.next_seq,
+            prev,
+        };
+        let front = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
+        let stored = front.get(..SEGMENT_HEADER_LEN).unwrap_or_default();
+        if stored != header.encode() {
+            return Err(self.wrong_header(&header, stored));
+        }
+        self.head = header.id();
+        self.offset = SEGMENT_HEADER_LEN;
+        Ok(())
+    }
+
+    /// The stored header is not the expected one: it was changed, unless the first record was chained to it.
+    fn wrong_header(&self, expected: &SegmentHeader, stored: &[u8]) -> Stop {
+        let data = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
+        let first = data.get(SEGMENT_HEADER_LEN..).unwrap_or_default();
+        let chained = prev_of(first) == Some(Digest::from_bytes(sha256(&[stored])));
+        let place = Place {
+            segment: self.index,
+            offset: 0,
+        };
+        match SegmentHeader::decode(stored) {
+            None if chained => Stop::Unknown(format!(
+                "segment {} was written by a version that this program does not know",
+                self.index
+            )),
+            Some(found) if chained && found.log_id != expected.log_id => {
+                Stop::Bad(FirstBad::in_file(
+                    "LOG",
+                    "LOG is not the file that the segments were chained to",
+                ))
+            }
+            None | Some(_) => Stop::Bad(FirstBad::in_segment(
+                place,
+                Some(expected.first_seq),
+                "the segment's header does not continue the log",
+            )),
+        }
+    }
+
+    /// Reads a segment as it is now.
+    pub(super) fn load(&mut self, index: u64) -> Result<(), Stop> {
+        // Asked before reading: if the next segment is there already, this one is complete.
+        self.sealed = segment_file(&self.dir, index + 1).exists();
+        let path = segment_file(&self.dir, index);
+        let loaded = Loaded::read(&path).map_err(|source| {
+            if source.kind() != io::ErrorKind::FileTooLarge {
+                return Stop::Io { path, source };
+            }
+            let place = Place {
+                segment: index,
+                offset: SEGMENT_SIZE,
+            };
+            Stop::Bad(FirstBad::in_segment(
+                place,
+                None,
+                "the file is longer than a segment can be",
+            ))
+        })?;
+        self.loaded = Some(loaded);
+        Ok(())
+    }
+
+    /// Reads the segment again if the next one has appeared since; true if it did.
+    pub(super) fn reload_if_followed(&mut self) -> Result<bool, Stop> {
+        if !segment_file(&self.dir, self.index + 1).exists() {
+            return Ok(false);
+        }
+        self.load(self.index)?;
+        Ok(true)
+    }
+
+    /// The last segment of the scan must be the last there is.
+    pub(super) fn nothing_missing(&self) -> Result<(), Stop> {
+        let folder = self.dir.join("seg");
+        let entries = match std::fs::read_dir(&folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(source) => {
+                return Err(Stop::Io {
+                    path: folder,
+                    source,
+                });
+            }
+        };
+        let highest = entries
+            .flatten()
+            .filter_map(|entry| {
+                let name = entry.file_name();
+                let digits = name.to_str()?.strip_suffix(".seg")?;
+                digits.parse::<u64>().ok()
+            })
+            .max();
+        let missing = if self.loaded.is_none() {
+            0
+        } else {
+            self.index + 1
+        };
+        // One more may have been made since: then it is not missing, only newer than this look.
+        if highest.is_none_or(|highest| highest < missing)
+            || segment_file(&self.dir, missing).exists()
+        {
+            return Ok(());
+        }
+        let file = format!("seg/{missing:010}.seg");
+        Err(Stop::Bad(FirstBad::in_file(file, "the segment is missing")))
+    }
+}

@@ -1,0 +1,151 @@
+//! Segment files: `seg/NNNNNNNNNN.seg`, preallocated, zero behind the data, each chained to the one before.
+//!
+//! ```text
+//! segment  header (96 bytes) | frames … | zeros
+//! header   magic "LYCHSEG1" | suite u8 = 1 | reserved [7] = 0 | log id [32] | index u64 | first_seq u64
+//!          | prev [32]      id of the last record of the segment before; zero in the first
+//! ```
+//! The first record's `prev` is the SHA-256 of the header: so the chain runs `LOG` → header → records → next header.
+//! A segment appears under its name with its header durable; it ends with a commit.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use model::{Digest, LogId, Seq};
+use serde::Serialize;
+
+use crate::{
+    bytes::{Fields, sha256},
+    header::MAX_FRAME,
+};
+
+/// How long a segment is made: appends into it then need no space from the disk.
+pub const SEGMENT_SIZE: u64 = 16 * 1024 * 1024;
+/// Length of a segment's header.
+pub const SEGMENT_HEADER_LEN: usize = 96;
+const MAGIC: &[u8; 8] = b"LYCHSEG1";
+const SUITE: u8 = 1;
+const CHUNK: usize = 64 * 1024;
+
+/// Where a frame stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Place {
+    /// The segment's number, as in its name.
+    pub segment: u64,
+    /// The frame's first byte there.
+    pub offset: u64,
+}
+
+/// The front of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// Which log it belongs to.
+    pub log_id: LogId,
+    /// Its number.
+    pub index: u64,
+    /// Its first record's number.
+    pub first_seq: Seq,
+    /// The id of the last record before it; zero in the first segment.
+    pub prev: Digest,
+}
+
+impl SegmentHeader {
+    /// Returns the stored bytes.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [
+            MAGIC.as_slice(),
+            &[SUITE, 0, 0, 0, 0, 0, 0, 0],
+            &self.log_id.to_bytes(),
+            &self.index.to_be_bytes(),
+            &self.first_seq.to_be_bytes(),
+            &self.prev.to_bytes(),
+        ]
+        .concat()
+    }
+
+    /// Reads a header; none if it is not one of version 1.
+    #[must_use]
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let mut fields = Fields(bytes.get(..SEGMENT_HEADER_LEN)?);
+        let magic: [u8; 8] = fields.array()?;
+        let suite: [u8; 8] = fields.array()?;
+        if magic != *MAGIC || suite != [SUITE, 0, 0, 0, 0, 0, 0, 0] {
+            return None;
+        }
+        Some(Self {
+            log_id: LogId::from_bytes(fields.array()?),
+            index: fields.u64()?,
+            first_seq: fields.u64()?,
+            prev: Digest::from_bytes(fields.array()?),
+        })
+    }
+
+    /// Returns the header's id, which is the first record's `prev`.
+    #[must_use]
+    pub fn id(&self) -> Digest {
+        Digest::from_bytes(sha256(&[&self.encode()]))
+    }
+}
+
+/// Returns the path of a segment.
+#[must_use]
+pub fn segment_file(dir: &Path, index: u64) -> PathBuf {
+    dir.join("seg").join(format!("{index:010}.seg"))
+}
+
+/// A segment's data as it was at one moment, without the zeros behind it.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) data: Vec<u8>,
+}
+
+impl Loaded {
+    /// Reads a segment. Memory is bounded by a segment's length, whatever the file claims.
+    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() > SEGMENT_SIZE {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let mut data = Vec::new();
+        let mut zeros = 0;
+        let mut chunk = vec![0; CHUNK];
+        let mut at = 0;
+        loop {
+            let read = match file.read_at(&mut chunk, at) {
+                Ok(0) => break,
+                Ok(read) => chunk.get(..read).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            at += u64::try_from(read.len()).unwrap_or(0);
+            // Most of a young segment is zeros: they are counted, not kept.
+            if read.iter().all(|byte| *byte == 0) {
+                zeros += read.len();
+            } else {
+                data.resize(data.len() + zeros, 0);
+                zeros = 0;
+                data.extend_from_slice(read);
+            }
+        }
+        let used = data
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
+        // The last frame may itself end in zeros, so as many are put back as a frame can have.
+        let rest = usize::try_from(at).unwrap_or(usize::MAX);
+        data.truncate(used);
+        data.resize(rest.min(used + MAX_FRAME), 0);
+        Ok(Self { data })
+    }
+
+    /// Returns how many bytes from the front matter: behind them there are only zeros.
+    pub(crate) fn used(&self) -> usize {
+        let last = self.data.iter().rposition(|byte| *byte != 0);
+        last.map_or(0, |last| last + 1)
+    }
+}

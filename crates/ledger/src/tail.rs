@@ -1,0 +1,88 @@
+//! What stands behind the last commit: a torn write, or the rest of a log that was edited.
+//!
+//! A writer writes one batch, waits for the disk, and only then writes the next. So a torn write leaves remains of one
+//! batch, its commit perhaps among them (sectors reach the disk in any order). A signed commit that does *not* follow
+//! the last good one directly shows that more had been acknowledged: then bytes before it were changed.
+
+use std::ops::Range;
+
+use model::{Kind, LogId, Seq};
+
+use crate::{
+    clear::{Commit, EpochOpened, signed_message, signed_part},
+    head::signature_is_by,
+    header::{FRAME_PREFIX, HEADER_LEN, Header},
+    report::FirstBad,
+    scan::frame_at,
+};
+
+/// Bytes behind the last commit.
+#[derive(Debug, Clone)]
+pub struct Tail {
+    /// Where they begin and end in the segment.
+    pub range: Range<u64>,
+    /// The first record that could not be read or believed.
+    pub bad: FirstBad,
+    /// The number of a signed commit among them that shows they had been acknowledged.
+    pub acknowledged: Option<Seq>,
+}
+
+impl Tail {
+    pub(crate) fn new(
+        data: &[u8],
+        range: Range<usize>,
+        next_seq: Seq,
+        log: LogId,
+        public: Option<[u8; 32]>,
+        bad: FirstBad,
+    ) -> Self {
+        // Not cut at the last byte that is not zero: a signature may end in zeros.
+        let bytes = data.get(range.start..).unwrap_or_default();
+        let publics: Vec<[u8; 32]> = public.into_iter().chain(opened_keys(bytes)).collect();
+        let acknowledged = commits(bytes)
+            .filter(|(_, commit, _)| commit.first_seq > next_seq)
+            .find(|(header, commit, message)| {
+                let message = signed_message(log, header, message).unwrap_or_default();
+                publics
+                    .iter()
+                    .any(|key| signature_is_by(key, &message, &commit.signature))
+            })
+            .map(|(header, ..)| header.seq);
+        let wide = |at: usize| u64::try_from(at).unwrap_or(u64::MAX);
+        Self {
+            range: wide(range.start)..wide(range.end),
+            bad,
+            acknowledged,
+        }
+    }
+}
+
+/// Finds everything that has the form of a record of `kind` with `body_len` bytes, at any offset.
+fn shaped(bytes: &[u8], kind: Kind, body_len: usize) -> impl Iterator<Item = &[u8]> {
+    let len = u32::try_from(HEADER_LEN + body_len).unwrap_or(0);
+    let mut pattern = len.to_be_bytes().to_vec();
+    pattern.extend([1, kind.code(), 0, 0]);
+    let starts: Vec<usize> = bytes
+        .windows(pattern.len())
+        .enumerate()
+        .filter_map(|(at, window)| (window == pattern).then_some(at))
+        .collect();
+    starts
+        .into_iter()
+        .filter_map(|at| bytes.get(frame_at(bytes, at)?))
+        .filter_map(|frame| frame.get(FRAME_PREFIX..))
+}
+
+fn commits(bytes: &[u8]) -> impl Iterator<Item = (Header, Commit, &[u8])> {
+    shaped(bytes, Kind::Commit, Commit::LEN).filter_map(|record| {
+        let body = record.get(HEADER_LEN..)?;
+        let part = signed_part(Kind::Commit, body)?;
+        Some((Header::decode(record).ok()?, Commit::decode(body)?, part))
+    })
+}
+
+fn opened_keys(bytes: &[u8]) -> impl Iterator<Item = [u8; 32]> {
+    shaped(bytes, Kind::EpochOpened, EpochOpened::LEN)
+        .filter_map(|record| EpochOpened::decode(record.get(HEADER_LEN..)?))
+        .map(|opened| opened.public)
+}

@@ -1,0 +1,293 @@
+//! Judges a log without a key: every stored byte is hashed again, and what could not be checked is named.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use model::{Digest, Known, LogId};
+
+use crate::{
+    head::Head,
+    origin::{Origin, OriginError},
+    pins::Pins,
+    report::{FirstBad, PinResult, Report, Verdict},
+    scan::{End, Scan, Signatures, Step, Stop},
+};
+
+mod inspect;
+mod limits;
+
+use inspect::{Facts, Inspection};
+
+/// What the verifier is told besides the log.
+#[derive(Debug, Clone, Default)]
+pub struct VerifyOptions {
+    /// The log id that is expected: another log is a replaced one.
+    pub log_id: Option<LogId>,
+    /// Files that pin the log from outside.
+    pub pins: Vec<PathBuf>,
+    /// Without a confirming pin from outside there is no judgement.
+    pub require_pin: bool,
+}
+
+/// Judges the log in `dir`. Writes nothing, takes no lock, may run while the writer does.
+#[must_use]
+pub fn verify(dir: &Path, options: &VerifyOptions) -> Report {
+    let first = attempt(dir, options, Signatures::LastOfEpoch);
+    // Only the last signature of each epoch is checked, because it covers all before it. If one is wrong, a second
+    // look at all of them finds the first.
+    match first {
+        Ok(report) => report,
+        Err(()) => attempt(dir, options, Signatures::All)
+            .unwrap_or_else(|()| blank(Err("a commit is not signed by its daemon run".to_owned()))),
+    }
+}
+
+/// Judges once; an error asks for a look at every signature.
+fn attempt(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<Report, ()> {
+    // Before the segments: a head is written behind its commit, so one read first never runs ahead of them.
+    let head = read_head(dir);
+    let mut pins = Pins::default();
+    for file in &options.pins {
+        pins.add_file(file);
+    }
+    let bytes = match std::fs::read(dir.join("LOG")) {
+        Ok(bytes) => bytes,
+        Err(error) => return Ok(without_log(dir, &error)),
+    };
+    let log_id = Origin::id(&bytes);
+    let origin = Origin::decode(&bytes);
+    let root = origin.as_ref().map(|origin| origin.root).unwrap_or([0; 32]);
+    if let Ok(Some(head)) = &head {
+        pins.add("HEAD".to_owned(), true, head.log_id, head.seq, head.head);
+    }
+    let mut scan = Scan::new(dir, log_id, signatures);
+    let mut seen = Inspection::new(dir, log_id, root, pins);
+    let end = loop {
+        match scan.step() {
+            Ok(Step::Batch(batch)) => seen.batch(&batch),
+            Ok(Step::End(end)) => break Ok(end),
+            Err(Stop::Unsigned) if signatures == Signatures::LastOfEpoch => return Err(()),
+            Err(stop) => break Err(stop),
+        }
+    };
+    Ok(Judge {
+        options,
+        origin,
+        log_id,
+        head,
+    }
+    .report(seen, end))
+}
+
+fn read_head(dir: &Path) -> Result<Option<Head>, String> {
+    match std::fs::read(dir.join("HEAD")) {
+        Ok(bytes) => Head::decode(&bytes)
+            .map(Some)
+            .map_err(|bad| bad.to_string()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn without_log(dir: &Path, error: &io::Error) -> Report {
+    let missing = error.kind() == io::ErrorKind::NotFound;
+    if missing && dir.join("seg").exists() {
+        let mut report = blank(Err("LOG is missing".to_owned()));
+        report.verdict = Verdict::Tampered;
+        report.first_bad = Some(FirstBad::in_file("LOG", "LOG is missing"));
+        report.why = None;
+        return report;
+    }
+    let why = if missing {
+        format!("there is no log in {}", dir.display())
+    } else {
+        format!("cannot read LOG: {error}")
+    };
+    blank(Err(why))
+}
+
+fn blank(log_id: Result<LogId, String>) -> Report {
+    let (log_id, why) = match log_id {
+        Ok(id) => (Known::Yes(id), None),
+        Err(why) => (Known::unknown(why.clone()), Some(why)),
+    };
+    Report {
+        schema: Report::SCHEMA,
+        verdict: Verdict::CannotJudge,
+        root: Known::unknown("LOG was not read"),
+        root_is_bootstrap: false,
+        why,
+        log_id,
+        first_seq: None,
+        last_seq: None,
+        head: None,
+        head_at: None,
+        first_bad: None,
+        repairs: Vec::new(),
+        open_attempts: Vec::new(),
+        unendorsed: Vec::new(),
+        structure: Vec::new(),
+        pins_used: Vec::new(),
+        checked: Default::default(),
+        does_not_prove: limits::always(),
+    }
+}
+
+struct Judge<'a> {
+    options: &'a VerifyOptions,
+    origin: Result<Origin, OriginError>,
+    log_id: LogId,
+    head: Result<Option<Head>, String>,
+}
+
+impl Judge<'_> {
+    fn report(self, seen: Inspection, end: Result<End, Stop>) -> Report {
+        let mut report = blank(Ok(self.log_id));
+        let head_bad = self.head_fault(&seen);
+        let facts = seen.finish(end.is_ok());
+        self.identity(&mut report, &facts);
+        report.pins_used = facts.pins;
+        let (tail, stopped, why) = match end {
+            Ok(end) => (end.tail, None, None),
+            Err(Stop::Bad(bad)) => (None, Some(bad), None),
+            Err(stop @ (Stop::Unknown(_) | Stop::Unsigned)) => (None, None, Some(stop.to_string())),
+            Err(Stop::Io { path, source }) => (
+                None,
+                None,
+                Some(format!("cannot read {}: {source}", path.display())),
+            ),
+        };
+        let further = report
+            .pins_used
+            .iter()
+            .any(|pin| pin.result == PinResult::ReachesFurther);
+        // What a pin or a later commit shows to have been acknowledged cannot be a torn write.
+        let cut = tail
+            .as_ref()
+            .filter(|tail| further || tail.acknowledged.is_some());
+        report.first_bad = stopped
+            .or(facts.bad)
+            .or(cut.map(|tail| tail.bad.clone()))
+            .or(head_bad);
+        report.why = why.or(facts.unreadable).or_else(|| self.cannot(&report));
+        report.verdict = self.verdict(&report, tail.is_some());
+        if report.verdict != Verdict::CannotJudge {
+            report.why = None;
+        }
+        self.place(&mut report, tail.map(|tail| tail.bad));
+        limits::of(&mut report, self.options.log_id.is_some());
+        report
+    }
+
+    fn identity(&self, report: &mut Report, facts: &Facts) {
+        report.root = match &self.origin {
+            Ok(_) => Known::Yes(Digest::from_bytes(facts.root)),
+            Err(why) => Known::unknown(why.to_string()),
+        };
+        report.root_is_bootstrap = self
+            .origin
+            .as_ref()
+            .is_ok_and(|origin| origin.root == facts.root);
+        report.first_seq = facts.last.map(|_| 1);
+        report.last_seq = facts.last.map(|last| last.0);
+        report.head = facts.last.map(|last| last.1);
+        report.head_at = facts.last.map(|last| last.2);
+        report.repairs.clone_from(&facts.repairs);
+        report.open_attempts.clone_from(&facts.open_attempts);
+        report.unendorsed.clone_from(&facts.unendorsed);
+        report.structure.clone_from(&facts.structure);
+        report.checked = facts.checked;
+    }
+
+    fn head_fault(&self, seen: &Inspection) -> Option<FirstBad> {
+        let bad = |what: String| Some(FirstBad::in_file("HEAD", what));
+        match &self.head {
+            Ok(None) => None,
+            Err(why) => bad(why.clone()),
+            // Of an epoch that is not in the log it can only be said that the log does not reach there.
+            Ok(Some(head)) => match seen.public_of(head.epoch) {
+                Some(public) => head
+                    .check(&public)
+                    .err()
+                    .and_then(|why| bad(why.to_string())),
+                None => None,
+            },
+        }
+    }
+
+    /// Says why there can be no judgement, if nothing negative turns up.
+    fn cannot(&self, report: &Report) -> Option<String> {
+        let unusable = report.pins_used.iter().find_map(|pin| match &pin.result {
+            PinResult::Unusable(why) => Some(format!("pin {}: {why}", pin.source)),
+            PinResult::Confirms
+            | PinResult::ReachesFurther
+            | PinResult::Differs
+            | PinResult::OtherLog => None,
+        });
+        let origin = self.origin.as_ref().err().map(ToString::to_string);
+        let empty = report
+            .last_seq
+            .is_none()
+            .then(|| "the log holds no commit".to_owned());
+        let unpinned = (self.options.require_pin && report.confirmed_from_outside().is_none())
+            .then(|| "no pin from outside confirms it, and one is required".to_owned());
+        origin.or(empty).or(unusable).or(unpinned)
+    }
+
+    fn verdict(&self, report: &Report, torn: bool) -> Verdict {
+        let any = |wanted: &PinResult| report.pins_used.iter().any(|pin| pin.result == *wanted);
+        let other = self
+            .options
+            .log_id
+            .is_some_and(|expected| expected != self.log_id);
+        if report.first_bad.is_some() {
+            Verdict::Tampered
+        } else if other || any(&PinResult::Differs) || any(&PinResult::OtherLog) {
+            Verdict::Forked
+        } else if any(&PinResult::ReachesFurther) {
+            Verdict::Truncated
+        } else if report.why.is_some() {
+            Verdict::CannotJudge
+        } else if torn {
+            Verdict::TornTail
+        } else if report.confirmed_from_outside().is_some() {
+            Verdict::IntactPinned
+        } else if any(&PinResult::Confirms) {
+            Verdict::IntactLocalPin
+        } else {
+            Verdict::IntactUnpinned
+        }
+    }
+
+    /// Names the place for the verdicts that a pin or the expected id brought about.
+    fn place(&self, report: &mut Report, tail: Option<FirstBad>) {
+        let named = |wanted: &[PinResult]| {
+            let pin = report
+                .pins_used
+                .iter()
+                .find(|pin| wanted.contains(&pin.result))?;
+            Some(FirstBad {
+                seq: pin.seq,
+                ..FirstBad::in_file(pin.source.clone(), pin.to_string())
+            })
+        };
+        let place = match report.verdict {
+            Verdict::Forked => named(&[PinResult::Differs, PinResult::OtherLog]).or_else(|| {
+                Some(FirstBad::in_file(
+                    "LOG",
+                    "the log has another id than the expected one",
+                ))
+            }),
+            Verdict::Truncated => named(&[PinResult::ReachesFurther]),
+            Verdict::TornTail => tail,
+            Verdict::Tampered
+            | Verdict::IntactPinned
+            | Verdict::IntactLocalPin
+            | Verdict::IntactUnpinned
+            | Verdict::CannotJudge => return,
+        };
+        report.first_bad = place;
+    }
+}
