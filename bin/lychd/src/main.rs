@@ -1,3 +1,60 @@
-//! The gate's daemon.
+//! The gate's daemon: owns authority, never judges or signals strangers, parses no foreign file.
+//!
+//! It accepts, gathers who is calling, and wires the rooms together; what is decided is decided in them.
 
-fn main() {}
+mod admission;
+mod agent;
+mod daemon;
+mod launches;
+mod notes;
+mod operator;
+mod runs;
+mod store;
+mod verbs;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser;
+use model::Home;
+
+/// The daemon behind `lych`; it is started by it and rarely by hand.
+#[derive(Debug, Parser)]
+#[command(name = "lychd", version, about)]
+struct Args {
+    /// Keep every file below this folder.
+    #[arg(long, value_name = "DIR")]
+    home: Option<PathBuf>,
+    /// What started it: operator, agent or service.
+    #[arg(long, value_name = "WHO", default_value = "operator")]
+    started_by: String,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let home = match args.home {
+        Some(folder) => Home::below(&folder),
+        None => Home::from_vars(|name| std::env::var_os(name).map(PathBuf::from)),
+    };
+    let home = match home {
+        Ok(home) => home,
+        Err(error) => {
+            notes::stderr(&format!("error: {error}"));
+            return ExitCode::from(model::Exit::Usage.code());
+        }
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(daemon::run(home, &args.started_by)),
+        Err(error) => Err(format!("the runtime cannot be started: {error}")),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            notes::stderr(&format!("error: {why}"));
+            ExitCode::from(model::Exit::Failed.code())
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The two journals, as views of the one log: runs, and the calls they made.
+
+use std::sync::Arc;
+
+use audit::{CallFilter, CallView};
+use authz::OpenCall;
+use model::{CallId, CallState, Exit, Explain, Fault, Operator, SessionId, Wall};
+use serde_json::{Value, json};
+
+use super::unrecorded;
+use crate::{daemon::Daemon, runs::to_value};
+
+/// Which calls are asked for.
+pub(super) struct Wanted {
+    pub(super) session: Option<SessionId>,
+    pub(super) since: Option<Wall>,
+    pub(super) open_only: bool,
+}
+
+/// Reads the log on a thread that may wait for the disk.
+async fn read<T: Send + 'static>(
+    daemon: &Arc<Daemon>,
+    what: impl FnOnce(&Daemon) -> Result<T, audit::AuditError> + Send + 'static,
+) -> Result<T, Explain> {
+    let daemon = Arc::clone(daemon);
+    match tokio::task::spawn_blocking(move || what(&daemon)).await {
+        Ok(result) => result.map_err(|error| error.explain()),
+        Err(error) => {
+            Err(Explain::new(Exit::Failed, Fault::Ours, "the log's reader ended").because(error))
+        }
+    }
+}
+
+async fn find(daemon: &Arc<Daemon>, filter: CallFilter) -> Result<Vec<CallView>, Explain> {
+    read(daemon, move |daemon| {
+        daemon.audit.calls(&filter, Some(daemon.store.as_ref()))
+    })
+    .await
+}
+
+pub(super) async fn sessions(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
+    let views = read(daemon, |daemon| {
+        daemon.audit.sessions(Some(daemon.store.as_ref()))
+    })
+    .await?;
+    Ok(json!({"schema": "lych.sessions/v1", "sessions": to_value(&views)?}))
+}
+
+pub(super) async fn session(daemon: &Arc<Daemon>, id: SessionId) -> Result<Value, Explain> {
+    let views = read(daemon, |daemon| {
+        daemon.audit.sessions(Some(daemon.store.as_ref()))
+    })
+    .await?;
+    let view = views
+        .into_iter()
+        .find(|view| view.id == id)
+        .ok_or_else(|| {
+            Explain::new(Exit::Usage, Fault::Caller, format!("there is no run {id}"))
+                .next("lych sessions list")
+        })?;
+    Ok(json!({"schema": "lych.session/v1", "session": to_value(&view)?}))
+}
+
+pub(super) async fn calls(daemon: &Arc<Daemon>, wanted: Wanted) -> Result<Value, Explain> {
+    let mut filter = if wanted.open_only {
+        CallFilter::open()
+    } else {
+        CallFilter::default()
+    };
+    filter.session = wanted.session;
+    filter.since = wanted.since;
+    let mut views = find(daemon, filter).await?;
+    if wanted.open_only {
+        views.retain(may_have_changed_something);
+    }
+    Ok(json!({"schema": "lych.calls/v1", "calls": to_value(&views)?}))
+}
+
+/// A read whose answer was lost changed nothing, so there is nothing to reconcile. One of which it is not
+/// known whether it was a read stays on the list.
+fn may_have_changed_something(view: &CallView) -> bool {
+    view.is_write.value() != Some(&false)
+}
+
+pub(super) async fn call(daemon: &Arc<Daemon>, call: CallId) -> Result<Value, Explain> {
+    let view = one(daemon, call).await?;
+    Ok(json!({"schema": "lych.call/v1", "call": to_value(&view)?}))
+}
+
+async fn one(daemon: &Arc<Daemon>, call: CallId) -> Result<CallView, Explain> {
+    let filter = CallFilter {
+        call: Some(call),
+        ..CallFilter::default()
+    };
+    find(daemon, filter)
+        .await?
+        .into_iter()
+        .next()
+        .ok_or_else(|| {
+            Explain::new(
+                Exit::Usage,
+                Fault::Caller,
+                format!("there is no call {call}"),
+            )
+            .next("lych activity list")
+        })
+}
+
+pub(super) async fn resolve(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    call: CallId,
+    found: (bool, String),
+) -> Result<Value, Explain> {
+    let view = one(daemon, call).await?;
+    match view.state {
+        CallState::Unresolved | CallState::Outliving | CallState::Waiting => {}
+        CallState::Cleared => {
+            return Err(Explain::new(
+                Exit::Refused,
+                Fault::Caller,
+                format!("call {call} is still under way"),
+            )
+            .next("wait for its answer, or revoke its run first"));
+        }
+        CallState::Attempted
+        | CallState::Denied
+        | CallState::Withdrawn
+        | CallState::Answered
+        | CallState::Reconciled => {
+            return Err(Explain::new(
+                Exit::Refused,
+                Fault::Caller,
+                format!("call {call} is {}", view.state),
+            )
+            .because("its outcome is known, so there is nothing to resolve")
+            .next("lych reconcile list"));
+        }
+    }
+    let ticket = daemon
+        .gate
+        .reconcile(view.session_id, call, view.seq, found, by.clone());
+    let receipt = ticket.await.map_err(|error| unrecorded(&error))?;
+    Ok(json!({"seq": receipt.seq}))
+}
+
+/// Counts the calls whose outcome is not known.
+pub(crate) async fn unresolved(daemon: &Arc<Daemon>) -> Result<usize, Explain> {
+    let views = find(daemon, CallFilter::open()).await?;
+    let open =
+        |view: &&CallView| view.state != CallState::Cleared && may_have_changed_something(view);
+    Ok(views.iter().filter(open).count())
+}
+
+/// Finds the writes that are still open, so that the same write is not made again unawares.
+pub(super) async fn open_writes(daemon: &Arc<Daemon>) -> Result<Vec<OpenCall>, Explain> {
+    let views = find(daemon, CallFilter::open()).await?;
+    Ok(views
+        .iter()
+        .filter(|view| may_have_changed_something(view))
+        .filter_map(open_write)
+        .collect())
+}
+
+fn open_write(view: &CallView) -> Option<OpenCall> {
+    let target = view.target.value()?;
+    Some(OpenCall {
+        call: view.id,
+        channel: target.channel.clone(),
+        operation: target.operation.clone(),
+        arguments: *view.arguments.value()?,
+    })
+}

@@ -1,0 +1,115 @@
+//! The policy: a draft that a person writes, and what of it was sealed and holds.
+
+use std::{collections::HashSet, sync::Arc};
+
+use authz::OpenCall;
+use channels::Policy;
+use model::{Act, Exit, Explain, Fault, Operator};
+use serde_json::{Value, json};
+
+use super::{acted, closed};
+use crate::daemon::Daemon;
+
+/// Shows what the applied policy allows.
+pub(super) fn list(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
+    let policy = sealed(daemon)?;
+    let canonical: Value = serde_json::from_slice(&policy.canonical()).unwrap_or(Value::Null);
+    Ok(json!({"schema": "lych.channels/v1", "policy": canonical, "described": policy.describe()}))
+}
+
+fn sealed(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
+    let bytes = daemon
+        .store
+        .with(|vault| vault.policy().map(<[u8]>::to_vec));
+    match bytes.ok_or_else(|| closed(daemon))? {
+        Some(bytes) => Policy::from_canonical(&bytes).map_err(|error| {
+            Explain::new(
+                Exit::Failed,
+                Fault::Ours,
+                "the sealed policy cannot be read",
+            )
+            .because(error)
+            .next("apply config.toml anew with `lych channels apply`")
+        }),
+        None => Ok(Policy::nothing()),
+    }
+}
+
+fn draft(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
+    let path = daemon.home.config_file();
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Explain::new(
+            Exit::Usage,
+            Fault::Operator,
+            format!("{} cannot be read", path.display()),
+        )
+        .because(error)
+        .next("write the draft there; docs show an example")
+    })?;
+    Policy::parse_draft(&text).map_err(|error| {
+        let explain = error.explain();
+        Explain {
+            what: format!("{}: {}", path.display(), explain.what),
+            ..explain
+        }
+    })
+}
+
+/// Tells whether the draft says something else than the applied policy.
+pub(crate) fn draft_differs(daemon: &Arc<Daemon>) -> model::Known<bool> {
+    if !daemon.home.config_file().exists() {
+        return false.into();
+    }
+    match (draft(daemon), sealed(daemon)) {
+        (Ok(draft), Ok(sealed)) => (draft.canonical() != sealed.canonical()).into(),
+        (Err(error), _) | (_, Err(error)) => model::Known::unknown(error.what),
+    }
+}
+
+/// Makes the draft effective.
+pub(super) async fn apply(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    dry_run: bool,
+) -> Result<Value, Explain> {
+    let _turn = daemon.vault_turn.lock().await;
+    let (old, new) = (sealed(daemon)?, draft(daemon)?);
+    let changes = new.diff(Some(&old));
+    if dry_run {
+        return Ok(json!({"changes": changes, "applied": false}));
+    }
+    let canonical = new.canonical();
+    let digest = new.digest();
+    acted(daemon, by, Act::Applied { policy: digest }).await?;
+    let sealed = daemon.store.with(|vault| {
+        vault
+            .set_policy(canonical)
+            .map(|()| (vault.generation(), vault.sha256()))
+    });
+    let (generation, sha256) = sealed
+        .ok_or_else(|| closed(daemon))?
+        .map_err(|error| error.explain())?;
+    acted(daemon, by, Act::VaultWritten { generation, sha256 }).await?;
+    let named: HashSet<_> = new
+        .channels()
+        .iter()
+        .map(|channel| channel.name().clone())
+        .collect();
+    let secrets: HashSet<_> = new
+        .channels()
+        .iter()
+        .filter_map(|channel| channel.secret().cloned())
+        .collect();
+    daemon.gate.reopen(&named, &secrets);
+    daemon.open_gateway(new);
+    Ok(json!({"changes": changes, "applied": true, "policy": digest}))
+}
+
+/// Opens the gate with what the vault holds: the policy, the id secret, the writes left open before.
+pub(super) async fn open_sealed(daemon: &Arc<Daemon>) -> Result<(), Explain> {
+    let policy = sealed(daemon)?;
+    daemon.open_gateway(policy);
+    let left_open: Vec<OpenCall> = super::journals::open_writes(daemon).await?;
+    daemon.gate.unlocked(left_open);
+    Ok(())
+}
