@@ -8,7 +8,6 @@ use std::{
 };
 
 use ledger::{SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
-use rustix::fs::{FallocateFlags, fallocate};
 use sys::durable;
 
 /// Where segment bytes go; a file, or a faulty one in tests.
@@ -53,7 +52,7 @@ impl Segment {
         let path = segment_file(dir, index);
         let file = open(&path, false)?;
         // A segment that was cut when it was full, or whose preallocation was undone, is extended again.
-        allocate(&file, len)?;
+        durable::reserve(&file, len)?;
         file.sync_all()?;
         Ok(Self {
             store: Box::new(file),
@@ -92,7 +91,7 @@ pub(crate) fn prepare_spare(dir: &Path, len: u64) -> io::Result<()> {
     if file.metadata()?.len() != len {
         file.set_len(0)?;
     }
-    allocate(&file, len)?;
+    durable::reserve(&file, len)?;
     file.sync_all()?;
     durable::sync_folder_of(&path)
 }
@@ -127,18 +126,4 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
         .truncate(false)
         .mode(0o600)
         .open(path)
-}
-
-fn allocate(file: &File, len: u64) -> io::Result<()> {
-    match fallocate(file, FallocateFlags::empty(), 0, len) {
-        Ok(()) => Ok(()),
-        // Not every file system reserves space; there a full disk shows at the append, which poisons the writer.
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
-            if file.metadata()?.len() < len {
-                file.set_len(len)?;
-            }
-            Ok(())
-        }
-        Err(errno) => Err(errno.into()),
-    }
 }

@@ -397,7 +397,7 @@ mod tests {
     fn names_that_only_contain_a_word_are_nobody() {
         let line = ["npx", "-y", "mcp-server"];
         assert_eq!(
-            compare(&line, &["python3", "-m", "pytest", "/work/mcp-server-x"]),
+            compare(&line, &["python3", "-m", "pytest", "/home/u/mcp-server-x"]),
             None
         );
         assert_eq!(compare(&line, &["vim", "mcp-server"]), None);

@@ -7,6 +7,8 @@ use std::{
     path::Path,
 };
 
+use rustix::io::Errno;
+
 /// Replaces the file at `path` with `bytes`, mode 0600: write beside it, fsync, rename, fsync the folder.
 ///
 /// # Errors
@@ -40,6 +42,21 @@ pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.sync_all()?;
     sync_folder_of(path)
+}
+
+/// Reserves `len` bytes for `file`, so that a full disk shows now and not at a later write.
+///
+/// Where the file system cannot reserve, the file only gets its length: a full disk then shows at the write.
+///
+/// # Errors
+/// The disk is full, or the file system refused.
+pub fn reserve(file: &File, len: u64) -> io::Result<()> {
+    match rustix::fs::fallocate(file, rustix::fs::FallocateFlags::empty(), 0, len) {
+        Ok(()) => Ok(()),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) if file.metadata()?.len() < len => file.set_len(len),
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+        Err(errno) => Err(errno.into()),
+    }
 }
 
 /// Makes the names in the folder of `path` durable.
