@@ -22,6 +22,7 @@ mod path;
 mod pattern;
 mod plan;
 mod policy;
+mod scrub;
 mod send;
 mod tls;
 mod words;

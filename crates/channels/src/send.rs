@@ -5,10 +5,10 @@ use bytes::Bytes;
 use http::{HeaderValue, Request, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
-use model::{Foreign, RequestKey, Secret, Unsettled};
+use model::{Foreign, RequestKey, Unsettled};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Connection, Credential, Plan, answer};
+use crate::{Connection, Credential, Plan, answer, scrub::Scrub};
 
 /// What came of a sending.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub struct Answer {
     pub headers: Vec<(String, Foreign)>,
     /// The body, as it came: nothing is decompressed here.
     pub body: Vec<u8>,
+    /// How many times the secret was found in it and taken out.
+    pub removed: usize,
     /// The remote side's own id for what was done, if the operation says where it stands.
     pub remote_id: Option<Foreign>,
 }
@@ -119,26 +121,34 @@ impl Connection<'_> {
         };
         *status = Some(response.status().as_u16());
         let whole = begun + self.limits.whole;
-        let reading = self.read(response);
+        let reading = self.read(response, &request.scrub);
         timeout_at(whole, reading)
             .await
             .map_err(|_| Broken::Unsettled(Unsettled::TimedOut))?
             .map_err(Broken::Unsettled)
     }
 
-    async fn read(&mut self, response: http::Response<Incoming>) -> Result<Answer, Unsettled> {
+    async fn read(
+        &mut self,
+        response: http::Response<Incoming>,
+        scrub: &Scrub,
+    ) -> Result<Answer, Unsettled> {
         let (head, body) = response.into_parts();
         let reading = answer::read_body(body, self.limits.answer_bytes);
         let body = self.driver.alongside(reading).await?;
+        let mut removed = 0;
+        let body = scrub.clean(body, &mut removed);
+        let headers = answer::visible(&head.headers)
+            .into_iter()
+            .map(|(name, value)| (name, Foreign::from_bytes(&scrub.clean(value, &mut removed))))
+            .collect();
         let pointer = self.plan.job_pointer.as_deref();
         Ok(Answer {
             status: head.status.as_u16(),
             remote_id: pointer.and_then(|pointer| answer::remote_id(&body, pointer)),
-            headers: answer::visible(&head.headers)
-                .into_iter()
-                .map(|(name, value)| (name, Foreign::from_bytes(&value)))
-                .collect(),
+            headers,
             body,
+            removed,
         })
     }
 }
@@ -150,8 +160,8 @@ enum Broken {
 
 struct Outgoing {
     message: Request<Full<Bytes>>,
-    #[expect(dead_code, reason = "the answer is searched for it")]
-    bare: Option<Secret>,
+    /// The secret that went out, to be found in an answer that repeats it.
+    scrub: Scrub,
 }
 
 fn build(
@@ -181,16 +191,16 @@ fn build(
         let key = key.and_then(|key| HeaderValue::from_str(&key.0).ok());
         headers.insert(name, key.ok_or(NotSent::NoKey)?);
     }
-    let bare = match (plan.inject.is_some(), credential) {
-        (false, None) => None,
+    let scrub = match (plan.inject.is_some(), credential) {
+        (false, None) => Scrub::nothing(),
         (true, Some(credential)) if credential.base == plan.base => {
             let (name, value, bare) = credential.into_header().ok_or(NotSent::Unbuildable)?;
             headers.insert(name, value);
-            Some(bare)
+            Scrub::of(&bare)
         }
         (true, Some(_) | None) | (false, Some(_)) => return Err(NotSent::OtherCredential),
     };
-    Ok(Outgoing { message, bare })
+    Ok(Outgoing { message, scrub })
 }
 
 const USER_AGENT: &str = concat!("lychgate/", env!("CARGO_PKG_VERSION"));

@@ -1,1 +1,8 @@
-//! Channels as their callers see them.
+//! Channels as their callers see them: real gates, real servers on the loopback interface.
+
+mod draft;
+mod http;
+mod plan;
+mod server;
+mod tls;
+mod world;
