@@ -54,8 +54,9 @@ struct State {
     released: u64,
     requests: Vec<Request>,
     lookups: usize,
-    /// A second handle on every connection: shutting it wakes a blocked reader.
-    open: Vec<TcpStream>,
+    /// A second handle on every open connection, by its number: shutting it wakes a blocked reader.
+    open: BTreeMap<u64, TcpStream>,
+    accepted: u64,
     /// Our own connections that keep the queue full.
     fillers: Vec<TcpStream>,
 }
@@ -156,6 +157,19 @@ impl Target {
         self.shared.lock().requests.clone()
     }
 
+    /// Returns the requests behind the first `known` ones.
+    #[must_use]
+    pub fn requests_since(&self, known: usize) -> Vec<Request> {
+        let state = self.shared.lock();
+        state.requests.get(known..).unwrap_or_default().to_vec()
+    }
+
+    /// Returns how many requests came so far, lookups left out.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shared.lock().requests.len()
+    }
+
     /// Returns how many lookups were made.
     #[must_use]
     pub fn lookups(&self) -> usize {
@@ -197,7 +211,7 @@ impl Drop for Target {
         let mut state = self.shared.lock();
         state.closing = true;
         state.fillers.clear();
-        for stream in state.open.drain(..) {
+        for stream in std::mem::take(&mut state.open).into_values() {
             // Whoever has closed already needs no shutdown.
             drop(stream.shutdown(Shutdown::Both));
         }
@@ -220,7 +234,8 @@ impl State {
             released: 0,
             requests: Vec::new(),
             lookups: 0,
-            open: Vec::new(),
+            open: BTreeMap::new(),
+            accepted: 0,
             fillers: Vec::new(),
         }
     }
@@ -238,8 +253,10 @@ impl Shared {
     }
 
     fn accept(self: &Arc<Self>) {
-        let mut workers = Vec::new();
+        let mut workers: Vec<JoinHandle<()>> = Vec::new();
         while self.wait_for_somebody() {
+            // A thread that is never joined keeps its stack: a long test would run out of memory maps.
+            workers.retain(|worker| !worker.is_finished());
             let state = self.lock();
             if state.mode == Mode::RefuseToAccept {
                 continue;
@@ -265,12 +282,15 @@ impl Shared {
             .set_nonblocking(false)
             .and_then(|()| stream.try_clone());
         let Ok(second) = usable else { return };
-        state.open.push(second);
+        state.accepted += 1;
+        let number = state.accepted;
+        state.open.insert(number, second);
         let shared = Arc::clone(self);
         workers.push(thread::spawn(move || {
             // A connection that breaks is what these tests are about.
             drop(shared.serve(&stream));
             drop(stream.shutdown(Shutdown::Both));
+            shared.lock().open.remove(&number);
         }));
     }
 
