@@ -23,6 +23,8 @@ mod desk;
 mod error;
 mod eyes;
 mod fate;
+#[cfg(test)]
+mod fixture;
 mod folder;
 mod follow_up;
 mod preserve;
@@ -34,6 +36,8 @@ mod row;
 mod step;
 mod subject;
 mod terminate;
+#[cfg(test)]
+mod tests;
 mod times;
 mod view;
 
@@ -58,6 +62,6 @@ pub use row::{Acted, CallRow, Named, Outcome, Place, Row, Taken, Termination};
 pub use step::{Body, Step};
 pub use subject::{AuthorityLevel, LostSeen, Reach, Subject};
 pub use supervise::Standing;
-pub use terminate::{NotSignalled, Terminate, Terminated};
+pub use terminate::{Ending, NotSignalled, Terminate, Terminated};
 pub use times::{ClientLost, Window, window};
 pub use view::{Anchored, StepView, View};

@@ -22,11 +22,31 @@ use crate::{
     step::Body,
 };
 
-/// How long somebody is watched for who might start an ended process again. Restart loops that were seen
-/// wait two seconds; one that waits longer is found when the incident is taken up again.
-const WATCH: Duration = Duration::from_secs(4);
+/// How the processes are ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// How long they may take, and whether they may be forced.
+    pub plan: Plan,
+    /// How long is watched whether somebody starts one again.
+    pub watch: Duration,
+}
 
-/// The pause between two looks of that watch.
+impl Ending {
+    /// Restart loops that were seen wait two seconds; one that waits longer is found when the incident is
+    /// taken up again.
+    const WATCH: Duration = Duration::from_secs(4);
+
+    /// Returns an ending by this plan, with the usual watch.
+    #[must_use]
+    pub const fn by(plan: Plan) -> Self {
+        Self {
+            plan,
+            watch: Self::WATCH,
+        }
+    }
+}
+
+/// The pause between two looks of the watch.
 const WATCH_EVERY: Duration = Duration::from_millis(500);
 
 /// What was done to the processes.
@@ -86,9 +106,10 @@ impl Confirmed {
     /// and what became of the processes is found when the incident is taken up again.
     pub fn terminate(
         mut self,
-        plan: &Plan,
+        ending: &Ending,
         desk: &mut Desk<'_>,
     ) -> Result<Terminated, IncidentError> {
+        let plan = &ending.plan;
         let (targets, not_signalled) = self.targets(desk);
         let intent = Intent {
             targets: targets.iter().map(Target::process).collect(),
@@ -113,7 +134,7 @@ impl Confirmed {
                 .force
                 .as_ref()
                 .map(|force| Foreign::new(force.reason())),
-            respawned: watch(&ended, desk.eyes),
+            respawned: watch(&ended, ending.watch, desk.eyes),
             ended,
             not_signalled,
         };
@@ -199,11 +220,11 @@ fn adopt(case: &Case, kept: &mut Vec<EvidenceFile>, process: &ProcessRef) -> Opt
     Some(target)
 }
 
-fn watch(ended: &[EndRecord], eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
+fn watch(ended: &[EndRecord], at_most: Duration, eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
     if !ended.iter().any(EndRecord::is_gone) {
         return Known::Yes(Vec::new());
     }
-    let until = std::time::Instant::now() + WATCH;
+    let until = std::time::Instant::now() + at_most;
     loop {
         let found = match eyes.look() {
             Ok(look) => respawned(ended, &sightings(&look)),

@@ -157,3 +157,80 @@ pub(crate) fn last_success(calls: &[CallFact]) -> Option<Wall> {
     let times = calls.iter().filter(succeeded);
     times.filter_map(|call| call.settled_at).max()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{call, operator, wall};
+
+    fn revoked(seq: Option<u64>) -> Revocation {
+        Revocation {
+            seq,
+            at: wall(200),
+            in_flight: Vec::new(),
+            by: operator(),
+        }
+    }
+
+    fn lost(from: u64, to: u64) -> ClientLost {
+        ClientLost::new(wall(from), wall(to), "holder_exited")
+    }
+
+    #[test]
+    fn a_call_is_classed_by_the_earliest_loss_and_by_the_place_of_the_revocation() {
+        let lost = lost(100, 110);
+        let revoked = revoked(Some(50));
+        for (second, seq, expected) in [
+            (99, 10, Window::BeforeLoss),
+            (100, 11, Window::Uncertain),
+            (105, 12, Window::Uncertain),
+            (150, 49, Window::Uncertain),
+            (201, 51, Window::AfterRevocation),
+            // The wall clock was set back: the log's order decides.
+            (90, 52, Window::AfterRevocation),
+        ] {
+            let call = call(1, CallState::Answered, second, seq);
+
+            assert_eq!(window(&call, Some(&lost), Some(&revoked)), expected);
+        }
+    }
+
+    #[test]
+    fn without_a_known_loss_no_call_is_surely_before_it() {
+        let call = call(1, CallState::Answered, 1, 1);
+
+        assert_eq!(window(&call, None, None), Window::Uncertain);
+    }
+
+    #[test]
+    fn without_a_record_of_the_revocation_its_time_decides() {
+        let call = call(1, CallState::Denied, 201, 7);
+
+        let found = window(&call, None, Some(&revoked(None)));
+
+        assert_eq!(found, Window::AfterRevocation);
+    }
+
+    #[test]
+    fn a_loss_that_was_not_seen_as_it_happened_has_bounds() {
+        let seen = serde_json::to_value(lost(1, 1)).unwrap();
+        let found = serde_json::to_value(lost(1, 2)).unwrap();
+
+        assert!(seen.get("at").is_some() && seen.get("not_before").is_none());
+        assert!(found.get("not_before").is_some() && found.get("at").is_none());
+    }
+
+    #[test]
+    fn a_refused_call_is_no_action_and_an_error_no_success() {
+        let mut failed = call(2, CallState::Answered, 30, 3);
+        failed.status = Some(Known::Yes(500));
+        let calls = [
+            call(1, CallState::Answered, 10, 1),
+            failed,
+            call(3, CallState::Denied, 40, 4),
+        ];
+
+        assert_eq!(last_action(&calls), Some(wall(30)));
+        assert_eq!(last_success(&calls), Some(wall(11)));
+    }
+}
