@@ -1,0 +1,172 @@
+//! The requests of one connection that are not answered yet, and what became of each answer.
+//!
+//! A flight begins when its request is let in and ends when its answer is in the socket, was dropped because
+//! the agent cancelled it, or can never be written. The gateway hears of each call exactly once which it was.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use gateway::{Acts, Asker};
+use model::CallId;
+use rmcp::model::RequestId;
+use tokio::sync::watch;
+
+use crate::MOST_IN_FLIGHT;
+
+/// The table of one connection.
+#[derive(Debug)]
+pub(crate) struct Flights<A> {
+    acts: Arc<A>,
+    who: Asker,
+    table: Mutex<Table>,
+    open: watch::Sender<usize>,
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    flights: HashMap<RequestId, Flight>,
+    closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Flight {
+    /// The gateway's call, once it has ended.
+    ended: Option<CallId>,
+    cancelled: bool,
+    /// Whether its answer has its place in the queue.
+    queued: bool,
+}
+
+/// Why a request was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotLetIn {
+    /// A request with this id is not answered yet, so its answer could not be told from this one's.
+    Duplicate,
+    /// Too many are not answered yet.
+    Busy,
+}
+
+impl<A: Acts> Flights<A> {
+    pub(crate) fn new(acts: Arc<A>, who: Asker) -> Self {
+        Self {
+            acts,
+            who,
+            table: Mutex::default(),
+            open: watch::Sender::new(0),
+        }
+    }
+
+    /// Lets a request in.
+    pub(crate) fn begin(&self, id: &RequestId) -> Result<(), NotLetIn> {
+        let mut table = self.lock();
+        if table.flights.contains_key(id) {
+            return Err(NotLetIn::Duplicate);
+        }
+        if table.flights.len() >= MOST_IN_FLIGHT {
+            return Err(NotLetIn::Busy);
+        }
+        table.flights.insert(id.clone(), Flight::default());
+        self.count(&table);
+        Ok(())
+    }
+
+    /// Notes that the agent does not want this answer; the call itself goes on.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        if let Some(flight) = self.lock().flights.get_mut(id) {
+            flight.cancelled = true;
+        }
+    }
+
+    /// Notes that the gateway's call behind this request has ended, so that its answer is on the way.
+    pub(crate) fn call_ended(&self, id: &RequestId, call: CallId) {
+        let undeliverable = {
+            let mut table = self.lock();
+            match table.flights.get_mut(id) {
+                Some(flight) => {
+                    flight.ended = Some(call);
+                    false
+                }
+                None => table.closed,
+            }
+        };
+        if undeliverable {
+            self.acts.delivered(self.who, call, false);
+        }
+    }
+
+    /// Tells whether the answer to this request is still wanted; if it is not, its flight ends here.
+    pub(crate) fn wants_answer(&self, id: &RequestId) -> bool {
+        let cancelled = self.lock().flights.get(id).map(|flight| flight.cancelled);
+        if cancelled == Some(true) {
+            self.answered(id, false);
+        }
+        cancelled == Some(false)
+    }
+
+    /// Notes that the answer has its place in the queue.
+    pub(crate) fn answer_queued(&self, id: &RequestId) {
+        let mut table = self.lock();
+        if let Some(flight) = table.flights.get_mut(id) {
+            flight.queued = true;
+        }
+        self.count(&table);
+    }
+
+    /// Ends a flight: its answer was written to the socket, or never will be.
+    pub(crate) fn answered(&self, id: &RequestId, reached: bool) {
+        let ended = {
+            let mut table = self.lock();
+            let flight = table.flights.remove(id);
+            self.count(&table);
+            flight.and_then(|flight| flight.ended)
+        };
+        if let Some(call) = ended {
+            self.acts.delivered(self.who, call, reached);
+        }
+    }
+
+    /// Waits until no request is unanswered.
+    pub(crate) async fn all_answered(&self) {
+        // The sender lives in `self`, so this cannot fail.
+        drop(self.open.subscribe().wait_for(|open| *open == 0).await);
+    }
+
+    /// Waits until the answer to this request has its place in the queue, written or not.
+    pub(crate) async fn until_queued(&self, id: &RequestId) {
+        let queued = |_: &usize| {
+            let table = self.lock();
+            table.flights.get(id).is_none_or(|flight| flight.queued)
+        };
+        drop(self.open.subscribe().wait_for(queued).await);
+    }
+
+    /// Ends all flights, since nothing can be written any more. Returns how many calls still run.
+    pub(crate) fn close(&self) -> usize {
+        let (undelivered, running) = {
+            let mut table = self.lock();
+            table.closed = true;
+            let flights = std::mem::take(&mut table.flights);
+            self.count(&table);
+            let all = flights.len();
+            let ended: Vec<CallId> = flights.into_values().filter_map(|f| f.ended).collect();
+            let running = all.saturating_sub(ended.len());
+            (ended, running)
+        };
+        for call in undelivered {
+            self.acts.delivered(self.who, call, false);
+        }
+        running
+    }
+
+    /// Wakes whoever waits for a change of the table.
+    fn count(&self, table: &Table) {
+        self.open.send_replace(table.flights.len());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        // Every change of the table is one assignment, so a panic elsewhere leaves it whole.
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
