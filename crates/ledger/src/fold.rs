@@ -51,14 +51,16 @@ pub struct SessionFold {
 
 impl SessionFold {
     /// Returns the state as far as headers tell it: any trouble with the client is `lost` here.
+    ///
+    /// A lost client's last connection closes too, so `lost` outranks `ended`.
     #[must_use]
     pub const fn state(&self) -> SessionState {
         if self.revoked.is_some() {
             SessionState::Revoked
-        } else if self.ended.is_some() {
-            SessionState::Ended
         } else if !self.lost.is_empty() || self.daemon_ended.is_some() {
             SessionState::Lost
+        } else if self.ended.is_some() {
+            SessionState::Ended
         } else {
             SessionState::Live
         }
@@ -109,7 +111,8 @@ impl Sessions {
         let since = self.last_seen.unwrap_or(now);
         for run in self.runs.values_mut() {
             if run.ended.is_none() && run.lost.is_empty() && run.daemon_ended.is_none() {
-                run.daemon_ended = Some((since, now));
+                // A wall clock can be set back; the bounds are still bounds then.
+                run.daemon_ended = Some((since.min(now), since.max(now)));
             }
         }
     }

@@ -57,7 +57,7 @@ impl Head {
             head,
             at,
             epoch,
-            signature: signature.iter().map(|byte| format!("{byte:02x}")).collect(),
+            signature: hex(signature),
         }
     }
 
@@ -77,7 +77,11 @@ impl Head {
     pub fn decode(bytes: &[u8]) -> Result<Self, HeadError> {
         let head: Self = serde_json::from_slice(bytes).map_err(|_| HeadError::Form)?;
         // One spelling only, so that a changed byte never passes as another way to write the same.
-        if head.schema == Self::SCHEMA && head.encode() == bytes {
+        let spelled = unhex(&head.signature).map(hex);
+        if head.schema == Self::SCHEMA
+            && spelled.as_ref() == Some(&head.signature)
+            && head.encode() == bytes
+        {
             Ok(head)
         } else {
             Err(HeadError::Form)
@@ -109,6 +113,10 @@ fn message(log: LogId, seq: Seq, head: Digest, at: Wall, epoch: EpochId) -> Vec<
         &epoch.to_bytes(),
     ]
     .concat()
+}
+
+fn hex(bytes: [u8; 64]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; 64]> {

@@ -206,13 +206,14 @@ impl Judge<'_> {
         match &self.head {
             Ok(None) => None,
             Err(why) => bad(why.clone()),
-            // Of an epoch that is not in the log it can only be said that the log does not reach there.
             Ok(Some(head)) => match seen.public_of(head.epoch) {
                 Some(public) => head
                     .check(&public)
                     .err()
                     .and_then(|why| bad(why.to_string())),
-                None => None,
+                // Of a daemon run behind the log's end nothing can be said but that the log does not reach there.
+                None if head.seq > seen.last_seq() => None,
+                None => bad("HEAD names a daemon run that the log does not hold".to_owned()),
             },
         }
     }

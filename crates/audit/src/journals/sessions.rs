@@ -89,20 +89,35 @@ fn lost(opener: &Opener<'_>, run: &SessionFold) -> Vec<LostView> {
     recorded.chain(with_daemon).collect()
 }
 
-/// Headers say "lost" for any trouble with the client; the bodies say which, the gravest counts.
+/// Headers say "lost" for any trouble with the client; the bodies say which, and the gravest counts. A run whose
+/// client was only stuck or abandoned can still come to its ordinary end.
 fn state(run: &SessionFold, lost: &[LostView]) -> SessionState {
     let from_headers = run.state();
     if from_headers != SessionState::Lost {
         return from_headers;
     }
-    let gravest = lost
-        .iter()
-        .map(|lost| match lost.lost.value().map(|lost| lost.basis) {
+    let ended = run.ended.is_some();
+    let each = lost.iter().map(|lost| {
+        let basis = lost.lost.value().map(|lost| lost.basis);
+        match basis {
+            Some(LostBasis::ClientStuck | LostBasis::AncestorExited) if ended => {
+                SessionState::Ended
+            }
             Some(LostBasis::ClientStuck) => SessionState::Stuck,
             Some(LostBasis::AncestorExited) => SessionState::Abandoned,
             Some(LostBasis::TransportClosed | LostBasis::HolderExited) | None => SessionState::Lost,
-        });
-    gravest.max().unwrap_or(from_headers)
+        }
+    });
+    let gravity = |state: &SessionState| match state {
+        SessionState::Lost => 3,
+        SessionState::Ended => 2,
+        SessionState::Abandoned => 1,
+        SessionState::Stuck
+        | SessionState::Pending
+        | SessionState::Live
+        | SessionState::Revoked => 0,
+    };
+    each.max_by_key(gravity).unwrap_or(from_headers)
 }
 
 fn revocation(body: Option<Body>) -> Option<(Option<Operator>, Foreign)> {

@@ -142,11 +142,7 @@ impl Scan {
             let expected = self.seq_of_index(index);
             let (seq, prev) = (seq_of(self.frame(range)), prev_of(self.frame(range)));
             if prev != Some(before) {
-                let next = frames.get(index + 1);
-                let vouched = match next {
-                    Some(next) => prev_of(self.frame(next)) == Some(*id),
-                    None => self.commit_is_signed(range),
-                };
+                let vouched = self.successor_names(range, *id) || self.commit_is_signed(range);
                 return Some(self.blame(index, frames, (seq, expected), vouched));
             }
             if seq != expected {
@@ -178,6 +174,12 @@ impl Scan {
             (true, None, Some(last)) => FirstBad::in_segment(last.place, Some(last.seq), changed),
             (true, None, None) | (false, _, _) => self.bad(start, expected, changed),
         }
+    }
+
+    /// Tells whether the frame behind this one, in this batch or the next, was chained to it as it stands.
+    fn successor_names(&self, range: &Range<usize>, id: Digest) -> bool {
+        let next = frame_at(self.data(), range.end);
+        next.is_some_and(|next| prev_of(self.frame(&next)) == Some(id))
     }
 
     fn commit_is_signed(&self, range: &Range<usize>) -> bool {

@@ -105,6 +105,11 @@ impl Inspection {
         seen.map(|seen| seen.public)
     }
 
+    /// Returns the last believed record's number.
+    pub(super) fn last_seq(&self) -> Seq {
+        self.last.map_or(0, |last| last.0)
+    }
+
     fn clear_body(&mut self, record: &Record<'_>) -> Option<()> {
         match record.header.kind {
             Kind::EpochOpened => self.epoch_opened(record, EpochOpened::decode(record.body)?),
