@@ -38,8 +38,8 @@ pub enum IncidentError {
     /// It has no record yet.
     #[error("incident {0} is not contained yet")]
     NotRecorded(IncidentId),
-    /// No process was named.
-    #[error("an incident needs at least one process")]
+    /// No process and no run was named.
+    #[error("an incident needs a process or a run")]
     NoSubject,
     /// The processes belong to different runs.
     #[error("the processes belong to the runs {one} and {other}")]

@@ -19,8 +19,8 @@ use testkit::{Held, World};
 
 use crate::{
     Authority, AuthorityLevel, CallFact, Confirmed, Desk, Ending, Eyes, IncidentError, Look,
-    Opening, Reach, Recorded, Refusal, Revocation, RunFact, Selection, Sight, Stage, Standing,
-    Subject, Unanswered, Verification, preserve,
+    Opening, Place, Reach, Recorded, Refusal, Revocation, RunFact, Selection, Sight, Stage,
+    Standing, Subject, Unanswered, Verification, preserve,
 };
 
 pub(crate) fn wall(seconds: u64) -> Wall {
@@ -305,10 +305,12 @@ pub(crate) fn subject(pid: u32) -> Subject {
         process: process(pid),
         observed_at: wall(150),
         started_at: Known::Yes(wall(1)),
-        ppid: stat.ppid,
-        pgid: stat.pgid,
-        sid: stat.sid,
-        stat: stat.state.letter().to_string(),
+        place: Known::Yes(Place {
+            ppid: stat.ppid,
+            pgid: stat.pgid,
+            sid: stat.sid,
+            stat: stat.state.letter().to_string(),
+        }),
         server: Some("builds".into()),
         client: Known::unknown("its client is gone"),
         client_lost: Known::unknown("nobody saw it"),

@@ -80,13 +80,14 @@ pub struct Preserved {
 /// Opens an incident and keeps the evidence.
 ///
 /// # Errors
-/// No process was named, or the file system refused; nothing was done to any process.
+/// No process and no run was named, or the file system refused; nothing was done to any process.
 pub fn preserve(
     home: &Home,
     selection: Selection,
     desk: &mut Desk<'_>,
 ) -> Result<Preserved, IncidentError> {
-    if selection.subjects.is_empty() {
+    // A run can be contained of which no process is left: its authority and its calls still are.
+    if selection.subjects.is_empty() && selection.session.is_none() {
         return Err(IncidentError::NoSubject);
     }
     let mut case = Case::create(home)?;

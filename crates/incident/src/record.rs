@@ -8,7 +8,7 @@ use crate::{
     confirm::Confirmation,
     desk::Desk,
     error::IncidentError,
-    folder::{EvidenceFile, to_json},
+    folder::{EvidenceFile, digest, to_json},
     follow_up::{FollowUp, required},
     reconcile::Reconciled,
     revoke::Revoke,
@@ -203,6 +203,20 @@ impl Recorded {
 }
 
 impl Case {
+    /// Returns the exact output of `audit verify` that belongs to the newest record; none if there was none,
+    /// or if the file is not the one that the record names.
+    #[must_use]
+    pub fn verify_text(&self) -> Option<String> {
+        let step = self
+            .steps()
+            .rev()
+            .find(|step| step.body.record().is_some())?;
+        let named = |file: &&EvidenceFile| file.file.ends_with("-verify.txt");
+        let file = step.evidence.iter().find(named)?;
+        let bytes = std::fs::read(self.folder().join(&file.file)).ok()?;
+        (digest(&bytes) == file.sha256).then(|| String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Returns the newest record.
     #[must_use]
     pub fn latest_record(&self) -> Option<&Record> {

@@ -1,6 +1,6 @@
 //! One row per process: the thirteen things that a reviewer asks for, and the three times.
 
-use model::{CallId, Foreign, Known, Operator, ProcessRef, SessionId, Target, Wall};
+use model::{CallId, Foreign, Known, Operator, SessionId, Target, Wall};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -13,36 +13,9 @@ use crate::{
     preserve::Preserve,
     revoke::Revoke,
     step::Body,
-    subject::Subject,
+    subject::{Named, Place, Subject},
     times::{ClientLost, Window, client_lost, last_action, last_success, window},
 };
-
-/// A process as a row names it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Named {
-    /// Its number.
-    pub pid: u32,
-    /// Its command line, redacted.
-    pub command: Vec<Foreign>,
-}
-
-impl From<&ProcessRef> for Named {
-    fn from(process: &ProcessRef) -> Self {
-        Self {
-            pid: process.id.pid,
-            command: process.command.clone(),
-        }
-    }
-}
-
-/// Where a process stood when it was seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
-    /// Its parent.
-    pub ppid: u32,
-    /// Its process group.
-    pub pgid: u32,
-}
 
 /// What the last attempted call acted on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,9 +96,9 @@ pub struct Row {
     /// The client that owned it.
     pub client: Known<Named>,
     /// The process.
-    pub server: Named,
+    pub server: Known<Named>,
     /// Where it stood.
-    pub parent_and_group: Place,
+    pub parent_and_group: Known<Place>,
     /// The run that owned it.
     pub session_id: Known<Option<SessionId>>,
     /// The state of that run's authority.
@@ -164,17 +137,17 @@ struct Told<'a> {
     calls: Known<Vec<CallFact>>,
 }
 
-/// Returns one row for every process of the incident.
+/// Returns one row for every process of the incident, or one for a run of which no process was found.
 pub(crate) fn rows(case: &Case, follow_up: &[FollowUp]) -> Vec<Row> {
     let Some(preserve) = preserved(case) else {
         return Vec::new();
     };
     let told = Told::by(case);
-    preserve
-        .subjects
-        .iter()
-        .map(|subject| told.row(subject, follow_up))
-        .collect()
+    if preserve.subjects.is_empty() {
+        return vec![told.row(None, preserve.observed_at, follow_up)];
+    }
+    let row = |one: &Subject| told.row(Some(one), one.observed_at, follow_up);
+    preserve.subjects.iter().map(row).collect()
 }
 
 pub(crate) fn preserved(case: &Case) -> Option<&Preserve> {
@@ -198,8 +171,9 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn row(&self, subject: &Subject, follow_up: &[FollowUp]) -> Row {
-        let pid = subject.process.id.pid;
+    fn row(&self, subject: Option<&Subject>, observed_at: Wall, follow_up: &[FollowUp]) -> Row {
+        let process = subject.map(|subject| &subject.process);
+        let pid = process.map(|process| process.id.pid);
         let lost = client_lost(subject, self.attribute);
         let lost_at = lost.value().and_then(Option::as_ref);
         let calls: Known<Vec<CallRow>> = self
@@ -208,13 +182,10 @@ impl<'a> Told<'a> {
             .map(|calls| calls.iter().map(|call| self.call(call, lost_at)).collect());
         let last = self.last_attempt(lost_at);
         Row {
-            observed_at: subject.observed_at,
+            observed_at,
             client: self.client(subject),
-            server: Named::from(&subject.process),
-            parent_and_group: Place {
-                ppid: subject.ppid,
-                pgid: subject.pgid,
-            },
+            server: process.map_or_else(none_found, |process| Known::Yes(process.into())),
+            parent_and_group: subject.map_or_else(none_found, |subject| subject.place.clone()),
             session_id: self.session(),
             authorization: self.authorization(),
             last_success_at: self.calls.clone().map(|calls| last_success(&calls)),
@@ -223,10 +194,12 @@ impl<'a> Told<'a> {
             target: last_target(&last),
             result: last.map(|call| call.as_ref().map(outcome)),
             revocation: self.revocation(),
-            termination: Fate::of(self.case, &subject.process.id).map(Termination::from),
+            termination: process
+                .and_then(|process| Fate::of(self.case, &process.id))
+                .map(Termination::from),
             follow_up: follow_up
                 .iter()
-                .filter(|item| item.pid.is_none_or(|other| other == pid))
+                .filter(|item| item.pid.is_none() || item.pid == pid)
                 .cloned()
                 .collect(),
             last_action_started_at: self.calls.clone().map(|calls| last_action(&calls)),
@@ -236,12 +209,12 @@ impl<'a> Told<'a> {
         }
     }
 
-    fn client(&self, subject: &Subject) -> Known<Named> {
+    fn client(&self, subject: Option<&Subject>) -> Known<Named> {
         let of_run = self.attribute.and_then(|body| body.run.value()?.as_ref());
         let recorded = of_run.and_then(|run| run.client.value());
         match recorded {
             Some(client) => Known::Yes(client.into()),
-            None => subject.client.clone().map(|client| Named::from(&client)),
+            None => subject.map_or_else(none_found, |subject| subject.client.clone()),
         }
     }
 
@@ -357,6 +330,10 @@ impl From<Fate> for Termination {
             forced: fate.forced,
         }
     }
+}
+
+fn none_found<T>() -> Known<T> {
+    Known::unknown("no process of this run was found")
 }
 
 const NOT_YET: &str = "this step has not been taken yet";

@@ -15,22 +15,16 @@ pub struct Subject {
     pub confidence: String,
     /// The process.
     pub process: ProcessRef,
-    /// When it was seen.
+    /// When it was seen; for one that had ended, when that was found.
     pub observed_at: Wall,
     /// When it started.
     pub started_at: Known<Wall>,
-    /// Its parent then.
-    pub ppid: u32,
-    /// Its process group.
-    pub pgid: u32,
-    /// Its session.
-    pub sid: u32,
-    /// Its state letters, as ps(1) shows them.
-    pub stat: String,
+    /// Where it stood when it was seen; not known of one that had ended.
+    pub place: Known<Place>,
     /// The configured server that it matches.
     pub server: Option<Foreign>,
     /// The client that it belongs or belonged to.
-    pub client: Known<ProcessRef>,
+    pub client: Known<Named>,
     /// When its client was lost, as far as the snapshot shows.
     pub client_lost: Known<LostSeen>,
     /// The run that a launch record or its environment names: a hint.
@@ -40,6 +34,37 @@ pub struct Subject {
     /// Whether it may be ended.
     #[serde(with = "standing")]
     pub standing: Standing,
+}
+
+/// A process as people name it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its number.
+    pub pid: u32,
+    /// Its command line, redacted.
+    pub command: Vec<Foreign>,
+}
+
+impl From<&ProcessRef> for Named {
+    fn from(process: &ProcessRef) -> Self {
+        Self {
+            pid: process.id.pid,
+            command: process.command.clone(),
+        }
+    }
+}
+
+/// Where a process stood when it was seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its parent.
+    pub ppid: u32,
+    /// Its process group.
+    pub pgid: u32,
+    /// Its session.
+    pub sid: u32,
+    /// Its state letters, as ps(1) shows them.
+    pub stat: String,
 }
 
 /// Bounds for the time at which a client was lost.

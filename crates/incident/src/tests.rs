@@ -246,3 +246,21 @@ fn an_absent_authority_leaves_every_question_open() {
     assert_eq!(shown["confirmation"], Value::Null);
     assert_eq!(shown["rows"][0]["termination"], Value::Null);
 }
+
+#[test]
+fn a_run_of_which_no_process_is_left_still_has_a_row() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    scene.authority.calls = vec![call(1, CallState::Unresolved, 90, 40)];
+    let mut selection = scene.select(&[]);
+    selection.session = Some(session());
+    let home = scene.world.home().clone();
+    let preserved = preserve(&home, selection, &mut scene.desk()).unwrap();
+
+    let done = scene.go_on(Stage::Preserved(preserved), &gentle()).unwrap();
+
+    assert_eq!(done.state(), State::Partial);
+    let row = &json(done.case())["rows"][0];
+    assert_eq!(row["session_id"], session().to_string());
+    assert_eq!(row["result"]["outcome"], "unresolved");
+    assert!(row["server"]["unknown"].is_string());
+}

@@ -99,10 +99,13 @@ const fn basis(basis: LostBasis) -> &'static str {
 
 /// Returns when the client was lost: by the run's record, else by what the snapshot shows.
 pub(crate) fn client_lost(
-    subject: &Subject,
+    subject: Option<&Subject>,
     attribute: Option<&Attribute>,
 ) -> Known<Option<ClientLost>> {
     let seen = || {
+        let Some(subject) = subject else {
+            return Known::unknown("no process of this run was found");
+        };
         let seen = subject.client_lost.clone();
         seen.map(|seen| {
             Some(ClientLost::new(
