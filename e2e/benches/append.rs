@@ -8,50 +8,22 @@
 )]
 
 use std::{
-    io::{self, Write, stdout},
-    path::Path,
+    io::{Write, stdout},
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use audit::{Audit, KeyWrap, NewLog, Options, Sizes};
-use ed25519_dalek::SigningKey;
+use audit::Audit;
 use model::{
     Body, CallId, ConnectionId, Digest, Entry, Foreign, Journal, Kind, RequestKey, SessionId,
     Target,
 };
-use sys::clock::SystemClock;
 
 /// How many records each writer appends; enough for a percentile, few enough for a coffee.
 const EACH: usize = 2_000;
 
 const WRITERS: [usize; 4] = [1, 4, 16, 64];
-
-/// Wraps nothing: key files are written once a run, and not what is measured.
-struct NoWrap;
-
-impl KeyWrap for NoWrap {
-    fn wrap(&self, _: &str, key: &[u8; 32]) -> io::Result<Vec<u8>> {
-        Ok(key.to_vec())
-    }
-}
-
-fn open(dir: &Path) -> Audit {
-    let root = SigningKey::from_bytes(&[1; 32]);
-    let options = Options {
-        dir: dir.to_owned(),
-        clock: Arc::new(SystemClock),
-        wrap: Arc::new(NoWrap),
-        new_log: Some(NewLog {
-            bootstrap_root: root.verifying_key().to_bytes(),
-            recipient: "age1bench".to_owned(),
-        }),
-        sizes: Sizes::default(),
-    };
-    let (audit, _) = Audit::open(options).expect("a new log");
-    audit
-}
 
 /// An attempt as the gateway records it, of ordinary size.
 fn attempt(session: SessionId) -> Entry {
@@ -123,7 +95,7 @@ fn line(writers: usize, waits: &[Duration], all: Duration) -> String {
 
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let audit = Arc::new(open(&folder.path().join("audit")));
+    let audit = Arc::new(e2e::new_log(&folder.path().join("audit")));
     let session = SessionId::random().expect("randomness");
     let opened = Entry {
         kind: Kind::SessionOpened,

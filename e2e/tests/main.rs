@@ -5,4 +5,6 @@ mod documents;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod revoke;
+#[cfg(test)]
 mod tree;
