@@ -1,0 +1,403 @@
+//! Calls against a real remote side: what it received is what the record says.
+
+use std::sync::{Arc, Mutex};
+
+use authz::{Gate, Newcomer};
+use channels::{Credential, Limits, Plan, Policy, Seal};
+use gateway::{Acts, Asker, Ending, Gateway, HttpRequest, Secrets};
+use model::{
+    Body, ConnectionId, Denial, Digest, Entry, Foreign, Journal, Kind, LogId, OutcomeBody,
+    ProcessId, Receipt, Scope, Secret, Ticket, Unsettled, Withdrawal,
+};
+use testkit::{Deadline, Mode, Target, wait_until};
+use zeroize::Zeroizing;
+
+#[derive(Default)]
+struct Memory {
+    entries: Mutex<Vec<Entry>>,
+    full: Mutex<bool>,
+}
+
+impl Journal for Memory {
+    fn push(&self, entry: Entry) -> Ticket {
+        if *self.full.lock().unwrap() {
+            return Ticket::refused("the disk is full");
+        }
+        let mut entries = self.entries.lock().unwrap();
+        entries.push(entry);
+        let seq = entries.len() as u64;
+        let (ticket, stub) = Ticket::new(seq);
+        stub.settle(Ok(Receipt {
+            log_id: LogId::from_bytes([0; 32]),
+            seq,
+            id: Digest::from_bytes([0; 32]),
+        }));
+        ticket
+    }
+}
+
+impl Memory {
+    fn kinds(&self) -> Vec<Kind> {
+        let entries = self.entries.lock().unwrap();
+        entries
+            .iter()
+            .filter(|entry| entry.call.is_some())
+            .map(|entry| entry.kind)
+            .collect()
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.kinds().contains(&kind)
+    }
+}
+
+struct OneSecret {
+    value: Secret,
+    destination: String,
+}
+
+impl Secrets for OneSecret {
+    fn credential(&self, plan: &Plan) -> Result<Option<Credential>, Denial> {
+        let destinations = [self.destination.parse().unwrap()];
+        let seal = Seal {
+            value: &self.value,
+            destinations: &destinations,
+            header: "Authorization",
+        };
+        plan.credential(&seal).map(Some)
+    }
+}
+
+struct World {
+    target: Target,
+    memory: Arc<Memory>,
+    gate: Arc<Gate>,
+    gateway: Gateway,
+    who: Asker,
+}
+
+fn world_with(extra: &str, sealed_for: Option<&str>) -> World {
+    let target = Target::start();
+    let memory = Arc::new(Memory::default());
+    let gate = Arc::new(Gate::new(memory.clone()));
+    let base = format!("http://{}", target.address());
+    let secrets = OneSecret {
+        value: Secret::new(b"s3cret".to_vec()),
+        destination: sealed_for.unwrap_or(&base).to_owned(),
+    };
+    let policy = Policy::parse_draft(&format!(
+        r#"
+admission = "allow"
+[channel.builds]
+kind = "http"
+base = "{base}"
+secret = "token"
+inject = {{ header = "Authorization", format = "Bearer {{secret}}" }}
+{extra}
+[[channel.builds.operation]]
+name = "force"
+allow = ["POST /force", "GET /health"]
+idempotency = {{ header = "Idempotency-Key", window = "24h" }}
+"#
+    ))
+    .unwrap();
+    let gateway = Gateway::new(gate.clone(), Arc::new(secrets), Limits::default());
+    gateway.open(Arc::new(policy), Zeroizing::new([7; 32]));
+    gate.unlocked(Vec::new());
+    let connection = ConnectionId::from_bytes([1; 10]);
+    let holder = ProcessId {
+        boot_id: "boot".into(),
+        pid: 10,
+        start_ticks: 10,
+        pidfd_inode: None,
+    };
+    let admission = gate
+        .admit(Newcomer {
+            connection,
+            chain: Vec::new(),
+            holder: Some(holder),
+            uid: 0,
+            admission: "test".into(),
+        })
+        .unwrap();
+    let who = Asker {
+        session: admission.session,
+        connection,
+    };
+    World {
+        target,
+        memory,
+        gate,
+        gateway,
+        who,
+    }
+}
+
+fn world() -> World {
+    world_with("", None)
+}
+
+fn request(method: &str, path: &str) -> HttpRequest {
+    HttpRequest {
+        channel: "builds".into(),
+        method: method.into(),
+        path: path.into(),
+        query: Vec::new(),
+        headers: Vec::new(),
+        body: (method == "POST").then(|| b"{}".to_vec()),
+    }
+}
+
+impl World {
+    /// Starts a call and leaves it to itself.
+    fn begin(&self, method: &str, path: &str) -> tokio::task::JoinHandle<Ending> {
+        let (gateway, who, request) = (self.gateway.clone(), self.who, request(method, path));
+        tokio::spawn(async move { gateway.http(who, request).await })
+    }
+
+    async fn until(&self, what: &'static str, is_so: impl Fn(&Self) -> bool) {
+        // Looks on this thread, while the calls run on the others.
+        tokio::task::block_in_place(|| wait_until(what, Deadline::usual(), || is_so(self)));
+    }
+
+    fn revoke(&self) -> Vec<model::CallId> {
+        let scope = Scope::Run {
+            session: self.who.session,
+        };
+        self.gate.close(scope, Foreign::new("test"), None).in_flight
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answered_write_is_attempted_cleared_and_answered_under_the_id_that_was_sent() {
+    let world = world();
+
+    let ending = world
+        .gateway
+        .http(world.who, request("POST", "/force"))
+        .await;
+
+    let Ending::Answered(answered) = ending else {
+        panic!("{ending:?}")
+    };
+    assert_eq!(answered.status, 200);
+    assert_eq!(
+        world.memory.kinds(),
+        [Kind::Attempt, Kind::Cleared, Kind::Answered]
+    );
+    let sent = world.target.requests();
+    let recorded = world
+        .memory
+        .entries
+        .lock()
+        .unwrap()
+        .iter()
+        .find_map(|entry| match &entry.body {
+            Body::Attempt { key, .. } => key.clone(),
+            _ => None,
+        });
+    assert_eq!(
+        sent[0].idempotency_key(),
+        recorded.as_ref().map(|key| key.0.as_str())
+    );
+    assert_eq!(sent[0].header("authorization"), Some("Bearer s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revoked_while_no_connection_can_be_established_nothing_left_and_the_record_proves_it() {
+    let world = world();
+    world.target.set_mode(Mode::RefuseToAccept);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the attempt to be on record", |world| {
+            world.memory.has(Kind::Attempt)
+        })
+        .await;
+
+    let in_flight = world.revoke();
+
+    let ending = call.await.unwrap();
+    assert!(
+        matches!(
+            ending,
+            Ending::Withdrawn {
+                proof: Withdrawal::NeverCleared,
+                ..
+            }
+        ),
+        "{ending:?}"
+    );
+    assert!(in_flight.is_empty());
+    assert!(!world.memory.has(Kind::Cleared));
+    assert!(world.target.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn revoked_after_the_remote_side_took_it_the_outcome_is_unresolved_and_listed_in_flight() {
+    let world = world();
+    world.target.set_mode(Mode::Hold);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the remote side to have it", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+
+    let in_flight = world.revoke();
+
+    let Ending::Unresolved { call, why, .. } = call.await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(why, Unsettled::Revoked);
+    assert_eq!(in_flight, [call]);
+    assert!(world.memory.has(Kind::Unresolved));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_breaks_before_the_answer_is_unknown_and_its_repeat_is_refused() {
+    let world = world();
+    world.target.set_mode(Mode::CloseBeforeAnswer);
+
+    let first = world
+        .gateway
+        .http(world.who, request("POST", "/force"))
+        .await;
+    let again = world
+        .gateway
+        .http(world.who, request("POST", "/force"))
+        .await;
+
+    let Ending::Unresolved { call, .. } = first else {
+        panic!("{first:?}")
+    };
+    let Ending::Refused(refusal) = again else {
+        panic!("{again:?}")
+    };
+    assert_eq!(refusal.why, Denial::Repeat { of: call });
+    assert_eq!(world.target.requests().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_whose_asker_goes_away_still_comes_to_its_recorded_end() {
+    let world = world();
+    world.target.set_mode(Mode::Hold);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the remote side to have it", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+
+    call.abort();
+    world.target.release();
+
+    world
+        .until("the answer to be on record", |world| {
+            world.memory.has(Kind::Answered)
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_cancels_gives_a_call_up_as_soon_as_its_client_is_lost() {
+    let world = world_with("on_client_lost = \"cancel\"", None);
+    world.target.set_mode(Mode::Hold);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the remote side to have it", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+
+    world.gateway.client_lost(world.who.session);
+
+    let ending = call.await.unwrap();
+    assert!(
+        matches!(
+            ending,
+            Ending::Unresolved {
+                why: Unsettled::ClientLost,
+                ..
+            }
+        ),
+        "{ending:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_channel_that_finishes_lets_a_call_be_answered_after_its_client_was_lost() {
+    let world = world();
+    world.target.set_mode(Mode::Hold);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the remote side to have it", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+
+    world.gateway.client_lost(world.who.session);
+    world.target.release();
+
+    let ending = call.await.unwrap();
+    assert!(matches!(ending, Ending::Answered(_)), "{ending:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_leaves_when_the_attempt_cannot_be_recorded() {
+    let world = world();
+    *world.memory.full.lock().unwrap() = true;
+
+    let ending = world
+        .gateway
+        .http(world.who, request("POST", "/force"))
+        .await;
+
+    let Ending::Refused(refusal) = ending else {
+        panic!("{ending:?}")
+    };
+    assert_eq!(refusal.why, Denial::NotRecorded);
+    assert!(world.target.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_secret_sealed_for_another_destination_goes_nowhere() {
+    let world = world_with("", Some("https://api.example.com"));
+
+    let ending = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+
+    let Ending::Refused(refusal) = ending else {
+        panic!("{ending:?}")
+    };
+    assert_eq!(refusal.why, Denial::Secret);
+    assert_eq!(world.memory.kinds(), [Kind::Attempt, Kind::Denied]);
+    assert!(world.target.requests().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_locked_gateway_refuses_and_records() {
+    let world = world();
+    drop(world.gate.close(Scope::All, Foreign::new("locked"), None));
+    world.gateway.shut();
+
+    let ending = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+
+    let Ending::Refused(refusal) = ending else {
+        panic!("{ending:?}")
+    };
+    assert_eq!(refusal.why, Denial::Locked);
+    assert!(world.memory.has(Kind::Denied));
+    let outcomes = world
+        .memory
+        .entries
+        .lock()
+        .unwrap()
+        .iter()
+        .any(|entry| matches!(entry.body, Body::Outcome(OutcomeBody::Answered { .. })));
+    assert!(!outcomes);
+}
