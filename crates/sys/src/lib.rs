@@ -13,6 +13,7 @@ pub mod harden;
 pub mod lock;
 pub mod login;
 pub mod peer;
+pub mod port;
 pub mod process;
 pub mod procfs;
 pub mod small_file;
