@@ -8,6 +8,7 @@ use model::{Foreign, Unsettled};
 /// Reads a body to its end, or not at all.
 pub(crate) async fn read_body(mut body: Incoming, at_most: usize) -> Result<Vec<u8>, Unsettled> {
     let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    // Before any room is made for it: a server can announce more than there is memory.
     if announced > at_most {
         return Err(Unsettled::AnswerUnreadable);
     }

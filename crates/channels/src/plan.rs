@@ -100,6 +100,8 @@ impl Policy {
         }
         let method = http::Method::from_bytes(ask.method.as_bytes())
             .map_err(|_| malformed("the method is none"))?;
+        // Of a read it is kept from the agent like of a write, but not sent.
+        let idempotency = idempotency.filter(|_| changes_something(&method));
         Ok(Plan {
             path_and_query: format!("{}{}{query}", channel.base.prefix(), path.text),
             arguments: digest(&method, &path.text, &query, &headers, &body),
@@ -145,7 +147,7 @@ impl Plan {
     /// Tells whether it can change anything: everything can but GET, HEAD and OPTIONS (RFC 9110, 9.2.1).
     #[must_use]
     pub fn is_write(&self) -> bool {
-        !matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS")
+        changes_something(&self.method)
     }
 
     /// Returns the secret it needs.
@@ -154,7 +156,7 @@ impl Plan {
         self.secret.as_ref()
     }
 
-    /// Returns the header its request id goes into, if the remote side has one.
+    /// Returns the header its request id goes into: only of a write, and only if the remote side has one.
     #[must_use]
     pub fn idempotency_header(&self) -> Option<&str> {
         self.idempotency.as_ref().map(HeaderName::as_str)
@@ -219,6 +221,10 @@ fn target(channel: ChannelName, operation: &OperationName, method: &str, path: S
         method: Foreign::new(method),
         path: Foreign::new(path),
     }
+}
+
+fn changes_something(method: &http::Method) -> bool {
+    !matches!(method.as_str(), "GET" | "HEAD" | "OPTIONS")
 }
 
 fn read_headers(

@@ -187,7 +187,7 @@ fn build(
     if !headers.contains_key(header::USER_AGENT) {
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     }
-    if let Some(name) = plan.idempotency.clone().filter(|_| plan.is_write()) {
+    if let Some(name) = plan.idempotency.clone() {
         let key = key.and_then(|key| HeaderValue::from_str(&key.0).ok());
         headers.insert(name, key.ok_or(NotSent::NoKey)?);
     }

@@ -87,6 +87,31 @@ async fn the_query_is_encoded_and_a_read_carries_no_key() {
 }
 
 #[tokio::test]
+async fn an_answer_without_a_body_ends_with_its_head() {
+    for (method, text) in [
+        ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
+        ("GET", "HTTP/1.1 204 No Content\r\n\r\n"),
+        (
+            "GET",
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 304 Not Modified\r\n\r\n",
+        ),
+        (
+            "GET",
+            "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        ),
+    ] {
+        let server = answering(text);
+        let policy = policy_for("http", server.address, "");
+        let plan = policy.plan(ask(method, "/builds/1")).unwrap();
+
+        let answer = answered(World::new().call(&plan, patient()).await);
+
+        assert_eq!(answer.body, b"", "{text}");
+        server.end();
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_is_an_answer_and_is_not_followed() {
     for status in [301, 302, 303, 307, 308] {
         let sink = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -117,7 +142,12 @@ async fn an_answer_that_is_too_large_is_unreadable_and_its_status_is_kept() {
     let chunked =
         format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}{chunk}0\r\n\r\n");
     let endless_head = "HTTP/1.1 200 OK\r\nX: ".to_owned() + &"x".repeat(70_000);
+    let endless = format!(
+        "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n",
+        u64::MAX / 4
+    );
     for (text, status) in [
+        (endless, Some(200)),
         (announced, Some(200)),
         (chunked, Some(200)),
         (endless_head, None),

@@ -192,6 +192,20 @@ fn everything_but_a_read_is_a_write() {
 }
 
 #[test]
+fn a_read_carries_no_request_id_and_may_not_choose_one() {
+    let read = policy().plan(ask("GET", "/force")).unwrap();
+    let mut asked = ask("GET", "/force");
+    asked.headers.push((text("Idempotency-Key"), text("x")));
+
+    assert_eq!(read.idempotency_header(), None);
+    assert_eq!(
+        plan(|_| {}).unwrap().idempotency_header(),
+        Some("idempotency-key")
+    );
+    assert!(matches!(policy().plan(asked), Err(Denial::NotYours { .. })));
+}
+
+#[test]
 fn the_record_names_the_path_and_never_the_query() {
     let plan = plan(|ask| ask.query.push((text("q"), text("private")))).unwrap();
 

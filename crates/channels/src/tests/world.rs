@@ -133,7 +133,7 @@ name = "read"
 allow = ["GET /builds/*", "HEAD /builds/*"]
 [[channel.builds.operation]]
 name = "force"
-allow = ["POST /force"]
+allow = ["POST /force", "GET /force"]
 idempotency = {{ header = "Idempotency-Key", window = "24h" }}
 job = {{ id = "/result/0" }}
 "#
