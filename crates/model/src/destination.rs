@@ -157,6 +157,8 @@ impl Destination {
         match &self.host {
             Host::Ip(ip) => *ip == address,
             Host::Name(_) => {
+                // On a network without IPv4 the resolver puts IPv4 addresses into this prefix (RFC 6147).
+                let address = nat64(address).unwrap_or(address);
                 !address.is_loopback() && !carries_ipv4(address) && !never_called(address)
             }
         }
@@ -338,6 +340,18 @@ fn carries_ipv4(ip: IpAddr) -> bool {
         || ip.segments().starts_with(&[0x64, 0xff9b, 1])
         || ip.segments().starts_with(&[0x2002])
         || ip.segments().starts_with(&[0x2001, 0])
+}
+
+/// The IPv4 address inside the well-known prefix `64:ff9b::/96` (RFC 6052).
+fn nat64(ip: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(ip) = ip else { return None };
+    match ip.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            let low = u32::try_from(ip.to_bits() & u128::from(u32::MAX)).ok()?;
+            Some(IpAddr::V4(Ipv4Addr::from(low)))
+        }
+        _ => None,
+    }
 }
 
 fn never_called(ip: IpAddr) -> bool {

@@ -160,6 +160,10 @@ fn a_name_never_leads_to_this_machine_and_an_address_only_to_itself() {
     assert!(!name.admits(loopback));
     assert!(!name.admits("::ffff:127.0.0.1".parse().unwrap()));
     assert!(name.admits([10, 0, 0, 1].into()));
+    assert!(name.admits("64:ff9b::c000:201".parse().unwrap()));
+    assert!(!name.admits("64:ff9b::7f00:1".parse().unwrap()));
+    assert!(!name.admits("64:ff9b::a9fe:a9fe".parse().unwrap()));
+    assert!(!name.admits("2002:a9fe:a9fe::".parse().unwrap()));
     assert!(literal.admits(loopback));
     assert!(!literal.admits([127, 0, 0, 2].into()));
 }
