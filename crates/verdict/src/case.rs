@@ -1,0 +1,206 @@
+//! One unit on the bench: its wires, its owner, and the evidence as it is gathered.
+
+use clients::{Client, Strength};
+use inventory::{Holder, Process};
+use model::{Foreign, Known, Wall};
+
+use crate::{
+    EndKind, EndState, Evidence, EvidenceSource, EvidenceStrength, Fits, Owner, Proof, ServerView,
+    Transport,
+    units::Unit,
+    wire::{self, End, Way},
+    world::World,
+};
+
+/// One unit on the bench.
+pub(crate) struct Case<'a, 'b> {
+    pub(crate) world: &'b World<'a>,
+    pub(crate) unit: &'b Unit<'a>,
+    pub(crate) units: &'b [Unit<'a>],
+    pub(crate) stdin: End,
+    pub(crate) stdout: End,
+    /// Whether its wire was not found at 0 and 1 but elsewhere, so that it may be another wire of its own.
+    pub(crate) moved: bool,
+    pub(crate) owner: Option<Owner>,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+impl<'a, 'b> Case<'a, 'b> {
+    pub(crate) fn new(world: &'b World<'a>, unit: &'b Unit<'a>, units: &'b [Unit<'a>]) -> Self {
+        let snapshot = world.snapshot();
+        let mut stdin = wire::usual(snapshot, unit.root, Way::In);
+        let mut stdout = wire::usual(snapshot, unit.root, Way::Out);
+        let mut moved = false;
+        let has_no_input = matches!(
+            stdin.seen.kind,
+            EndKind::Null | EndKind::File | EndKind::None
+        );
+        if has_no_input && unit.fit.is_some() {
+            let find = |way| wire::moved(snapshot, unit.root, way, |pid| unit.has(pid));
+            if let (Some(input), Some(output)) = (find(Way::In), find(Way::Out)) {
+                (stdin, stdout, moved) = (input, output, true);
+            }
+        }
+        Self {
+            world,
+            unit,
+            units,
+            stdin,
+            stdout,
+            moved,
+            owner: None,
+            evidence: Vec::new(),
+        }
+    }
+
+    /// Adds a fact.
+    pub(crate) fn note(
+        &mut self,
+        source: EvidenceSource,
+        strength: EvidenceStrength,
+        what: impl Into<String>,
+    ) {
+        self.evidence.push(Evidence {
+            what: what.into(),
+            source,
+            strength,
+            at: self.unit.root.observed_at,
+        });
+    }
+
+    /// Adds what the configuration says, and returns which server it is.
+    pub(crate) fn server(&mut self) -> Option<ServerView> {
+        let Some((fit, server)) = self
+            .unit
+            .fit
+            .and_then(|fit| Some((fit, self.world.input.expected.get(fit.at)?)))
+        else {
+            return self.unit.record.map(|_| ServerView {
+                name: Foreign::from("lychgate"),
+                client: Client::Unnamed,
+                fits: Fits::None,
+            });
+        };
+        let same_line = |other: &&clients::Expected| {
+            other.command == server.command && other.args == server.args && *other != server
+        };
+        let also: Vec<String> = self
+            .world
+            .input
+            .expected
+            .iter()
+            .filter(same_line)
+            .map(|other| format!("{} in {}", other.name, other.client))
+            .collect();
+        let mut what = match fit.found.strength {
+            Strength::Exact => "its command line is the configured one of ".to_owned(),
+            Strength::Strong => "program and server argument are those of ".to_owned(),
+            Strength::Weak => "its program, but not its arguments, are those of ".to_owned(),
+        };
+        what.push_str(&format!("{} in {} ", server.name, server.client));
+        what.push_str(&format!(
+            "({})",
+            Foreign::new(server.source.display().to_string())
+        ));
+        if !also.is_empty() {
+            what.push_str(&format!(", also of {}", also.join(", ")));
+        }
+        let strength = if fit.found.strength == Strength::Weak {
+            EvidenceStrength::Weak
+        } else {
+            EvidenceStrength::Medium
+        };
+        self.note(EvidenceSource::Configuration, strength, what);
+        Some(ServerView {
+            name: server.name.clone(),
+            client: server.client,
+            fits: if fit.ambiguous {
+                Fits::Ambiguous
+            } else {
+                fit.found.strength.into()
+            },
+        })
+    }
+
+    /// Adds what became of the other end of its input.
+    pub(crate) fn note_input(&mut self) {
+        let end = &self.stdin.seen;
+        let place = if self.moved {
+            format!("descriptor {}", self.stdin.fd.unwrap_or(0))
+        } else {
+            "standard input".to_owned()
+        };
+        let (source, how) = match end.proof {
+            Some(Proof::UnixDiag) => (EvidenceSource::UnixDiag, "the kernel's socket list"),
+            Some(Proof::PipeHup) => (EvidenceSource::Pipe, "the pipe itself"),
+            Some(Proof::HolderScan) => (EvidenceSource::Descriptors, "all open descriptors"),
+            None => return,
+        };
+        let what = match end.state {
+            EndState::Eof => format!("the other end of its {place} is gone, by {how}"),
+            EndState::Open | EndState::HeldOpen => {
+                let holders: Vec<String> =
+                    end.holders.iter().map(|holder| self.name(holder)).collect();
+                if holders.is_empty() {
+                    format!(
+                        "the other end of its {place} is open, by {how}; who holds it cannot be seen"
+                    )
+                } else {
+                    format!("the other end of its {place} is held by {}", list(&holders))
+                }
+            }
+            EndState::Unknown => return,
+        };
+        self.note(source, EvidenceStrength::Strong, what);
+    }
+
+    /// Names a holder for a person.
+    pub(crate) fn name(&self, holder: &Holder) -> String {
+        let comm = self.world.process(holder.pid).map(|process| &process.comm);
+        match comm {
+            Some(comm) => format!("pid {} ({comm}) fd {}", holder.pid, holder.fd),
+            None => format!("pid {} fd {}", holder.pid, holder.fd),
+        }
+    }
+
+    /// Says who uses it.
+    pub(crate) fn owned_by(&mut self, process: &Process) {
+        self.owner = Some(Owner {
+            pid: process.pid(),
+            command: process.command.clone(),
+            alive: true,
+            stuck_since: process
+                .is_stopped()
+                .then(|| Known::unknown("it was already stopped at the first look")),
+        });
+    }
+
+    /// Returns both ends as they are told.
+    pub(crate) fn transport(&self) -> Transport {
+        Transport {
+            stdin: self.stdin.seen.clone(),
+            stdout: self.stdout.seen.clone(),
+        }
+    }
+
+    /// Returns when its root was read.
+    pub(crate) const fn at(&self) -> Wall {
+        self.unit.root.observed_at
+    }
+
+    /// Tells whether a process belongs to another server than this one.
+    pub(crate) fn is_another_server(&self, pid: u32) -> bool {
+        self.units
+            .iter()
+            .any(|unit| unit.root.pid() != self.unit.root.pid() && unit.has(pid))
+    }
+}
+
+fn list(names: &[String]) -> String {
+    match names {
+        [first, second, third, _, ..] => {
+            format!("{first}, {second}, {third} and {} more", names.len() - 3)
+        }
+        few => few.join(", "),
+    }
+}

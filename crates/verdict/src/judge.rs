@@ -1,0 +1,267 @@
+//! From a look to a report.
+
+use std::collections::BTreeSet;
+
+use inventory::{Process, Target, TcpState, Unreadable};
+use model::Foreign;
+
+use crate::{
+    Also, Confidence, Evidence, EvidenceSource, EvidenceStrength, Finding, Input, ProcessView,
+    Report, SCHEMA, Suggest, Sums, Transport, Verdict,
+    authority::{Gate, authority},
+    case::Case,
+    records,
+    report::finding_id,
+    units::{Unit, units},
+    wire::{self, Way},
+    world::World,
+};
+
+/// How much a report holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// What clients started, and what is left over.
+    Servers,
+    /// Every process but the kernel's own threads.
+    Everything,
+}
+
+/// Judges a look.
+#[must_use]
+pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
+    let world = World::new(input);
+    let units = units(&world);
+    let mut findings = records::findings(&world, &units);
+    let mut told: BTreeSet<u32> = BTreeSet::new();
+    for finding in &findings {
+        told.insert(finding.root.pid);
+        told.extend(finding.members.iter().map(|member| member.pid));
+    }
+    for unit in units.iter().filter(|unit| !told.contains(&unit.root.pid())) {
+        findings.push(finding(&world, unit, &units));
+    }
+    told.extend(units.iter().flat_map(Unit::all));
+    let rest = input
+        .snapshot
+        .processes
+        .iter()
+        .filter(|process| !process.kernel_thread && !told.contains(&process.pid()));
+    findings.extend(rest.filter_map(|process| plain(&world, process, extent, &told)));
+    findings.sort_by_key(|finding| (finding.verdict, finding.root.pid));
+    let notes = input.notes.iter().map(|note| Unreadable {
+        pid: None,
+        what: note.file.display().to_string(),
+        why: note.why.clone(),
+    });
+    let unreadable: Vec<Unreadable> = input
+        .snapshot
+        .unreadable
+        .iter()
+        .cloned()
+        .chain(notes)
+        .collect();
+    Report {
+        schema: SCHEMA.to_owned(),
+        observed_at: input.snapshot.observed_at,
+        boot_id: input.snapshot.boot_id.clone(),
+        complete: unreadable.is_empty(),
+        sums: sums(input, &findings, &unreadable),
+        unreadable,
+        findings,
+    }
+}
+
+/// Names the processes that must be looked at closer before they can be judged.
+#[must_use]
+pub fn candidates(input: &Input<'_>) -> BTreeSet<u32> {
+    let world = World::new(input);
+    let units = units(&world);
+    let mut pids: BTreeSet<u32> = units.iter().flat_map(Unit::all).collect();
+    for unit in &units {
+        let case = Case::new(&world, unit, &units);
+        let ends = case
+            .stdin
+            .seen
+            .holders
+            .iter()
+            .chain(&case.stdout.seen.holders);
+        pids.extend(ends.map(|holder| holder.pid));
+    }
+    for record in input.launches {
+        pids.extend(record.chain.iter().map(|link| link.process.id.pid));
+        // What hangs below the holder is of the run too.
+        let holder = records::link(record, model::LinkRole::Holder);
+        pids.extend(
+            holder
+                .into_iter()
+                .flat_map(|holder| world.descendants(holder.process.id.pid, |_| false)),
+        );
+    }
+    pids
+}
+
+fn finding(world: &World<'_>, unit: &Unit<'_>, units: &[Unit<'_>]) -> Finding {
+    let mut case = Case::new(world, unit, units);
+    let server = case.server();
+    let (verdict, confidence) = case.decide();
+    let processes: Vec<&Process> = unit.all().filter_map(|pid| world.process(pid)).collect();
+    let authority = match unit.record {
+        Some(record) => records::run_authority(world, record, &processes),
+        None => authority(world, &processes, Gate::None),
+    };
+    Finding {
+        id: finding_id(&unit.root.id),
+        verdict,
+        confidence,
+        also: also(world, verdict, &processes, &case.transport()),
+        root: ProcessView::from(unit.root),
+        members: processes
+            .iter()
+            .skip(1)
+            .copied()
+            .map(ProcessView::from)
+            .collect(),
+        server,
+        session: unit.record.map(|record| record.session),
+        owner: case.owner.clone(),
+        transport: case.transport(),
+        suggest: suggest(verdict, confidence),
+        authority,
+        evidence: case.evidence,
+    }
+}
+
+const fn suggest(verdict: Verdict, confidence: Confidence) -> Suggest {
+    match (verdict, confidence) {
+        (_, Confidence::Proven) if verdict.is_orphan() => Suggest::Contain,
+        (Verdict::LogicalOrphan, _) => Suggest::Contain,
+        (Verdict::Live | Verdict::Managed | Verdict::Zombie | Verdict::Recycled, _) => {
+            Suggest::Leave
+        }
+        (_, _) => Suggest::Report,
+    }
+}
+
+fn also(
+    world: &World<'_>,
+    verdict: Verdict,
+    processes: &[&Process],
+    transport: &Transport,
+) -> Vec<Also> {
+    if verdict.is_in_use() {
+        return Vec::new();
+    }
+    let mut also = Vec::new();
+    if processes.iter().any(|process| spins(process)) {
+        also.push(Also::Spinning);
+    }
+    let listens = |inode: u64| {
+        let tcp = &world.snapshot().tcp;
+        tcp.iter()
+            .any(|socket| socket.inode == inode && socket.state == TcpState::Listen)
+    };
+    let mut open = processes.iter().flat_map(|process| process.open());
+    if open.any(|open| matches!(open.target, Target::Socket { inode } if listens(inode))) {
+        also.push(Also::Holds);
+    }
+    let unread = transport
+        .stdin
+        .unread_bytes
+        .as_ref()
+        .and_then(|bytes| bytes.value());
+    if unread.is_some_and(|bytes| *bytes > 0) {
+        also.push(Also::Busy);
+    }
+    also
+}
+
+/// Runs now, and has used most of its whole life's time on a processor.
+fn spins(process: &Process) -> bool {
+    process.stat.starts_with('R') && process.cpu_ms.saturating_mul(2) > process.elapsed_ms.max(2000)
+}
+
+/// A process that nobody configured: told of as it is, without a judgement.
+fn plain(
+    world: &World<'_>,
+    process: &Process,
+    extent: Extent,
+    told: &BTreeSet<u32>,
+) -> Option<Finding> {
+    let of_a_unit = told.contains(&process.ppid) || process.ppid == 1;
+    let zombie = process.is_zombie();
+    if extent == Extent::Servers && !(zombie && of_a_unit) {
+        return None;
+    }
+    let transport = Transport {
+        stdin: wire::usual(world.snapshot(), process, Way::In).seen,
+        stdout: wire::usual(world.snapshot(), process, Way::Out).seen,
+    };
+    let held = wire::strangers(&transport.stdin, |pid| pid == process.pid());
+    let (verdict, confidence, what) = if zombie {
+        let what = format!(
+            "it has ended; its parent pid {} has not collected it",
+            process.ppid
+        );
+        (Verdict::Zombie, Confidence::Proven, what)
+    } else if let Some(holder) = held.first() {
+        let what = format!("pid {} holds the other end of its input", holder.pid);
+        (Verdict::Live, Confidence::Inferred, what)
+    } else {
+        let what = "no record or configuration names it, so it is not judged".to_owned();
+        (Verdict::Unknown, Confidence::Unknown, what)
+    };
+    Some(Finding {
+        id: finding_id(&process.id),
+        verdict,
+        confidence,
+        also: Vec::new(),
+        root: ProcessView::from(process),
+        members: Vec::new(),
+        server: None,
+        session: None,
+        owner: None,
+        transport,
+        authority: authority(world, &[process], Gate::None),
+        evidence: vec![Evidence {
+            what,
+            source: EvidenceSource::Proc,
+            strength: EvidenceStrength::Strong,
+            at: process.observed_at,
+        }],
+        suggest: Suggest::Leave,
+    })
+}
+
+fn sums(input: &Input<'_>, findings: &[Finding], unreadable: &[Unreadable]) -> Sums {
+    let count = |test: &dyn Fn(&Finding) -> bool| findings.iter().filter(|one| test(one)).count();
+    // What is told of without being judged is no server.
+    let judged = |one: &Finding| one.server.is_some() || one.session.is_some();
+    let pids: BTreeSet<u32> = unreadable.iter().filter_map(|gap| gap.pid).collect();
+    let orphans = findings.iter().filter(|one| one.verdict.is_orphan());
+    Sums {
+        processes: input.snapshot.processes.len(),
+        live: count(&|one| one.verdict.is_in_use() && judged(one)),
+        orphaned: count(&|one| one.verdict.is_orphan()),
+        suspected: count(&|one| one.verdict == Verdict::LogicalOrphanSuspect),
+        unknown: count(&|one| one.verdict == Verdict::Unknown && judged(one)),
+        orphaned_rss_bytes: orphans.map(rss).sum(),
+        not_readable: pids.len(),
+    }
+}
+
+fn rss(finding: &Finding) -> u64 {
+    let members: u64 = finding.members.iter().map(|member| member.rss_bytes).sum();
+    finding.root.rss_bytes + members
+}
+
+/// Returns the command line of a process as one text for a person.
+#[must_use]
+pub fn command_text(process: &ProcessView) -> Foreign {
+    match process.command.value() {
+        Some(words) => {
+            let words: Vec<&str> = words.iter().map(Foreign::raw).collect();
+            Foreign::new(words.join(" "))
+        }
+        None => Foreign::from("(command line not readable)"),
+    }
+}

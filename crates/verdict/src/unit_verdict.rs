@@ -1,0 +1,357 @@
+//! The verdict on one unit, from its wire first and its parent second.
+//!
+//! Order of the questions: could it be read at all; does a service manager run it; what became of the other
+//! end of its input; only then, whose child it is now. Each answer leaves its evidence.
+
+use inventory::{Holder, Process};
+use model::LinkRole;
+
+use crate::{
+    Confidence, EndKind, EndState, EvidenceSource as Source, EvidenceStrength as Weight, Owner,
+    Verdict,
+    case::Case,
+    dependents::dependents,
+    parentage::{Parent, parent},
+    records,
+    wire::strangers,
+};
+
+/// What was decided.
+pub(crate) type Decision = (Verdict, Confidence);
+
+const CANNOT_TELL: Decision = (Verdict::Unknown, Confidence::Unknown);
+
+impl Case<'_, '_> {
+    /// Decides what the unit is.
+    pub(crate) fn decide(&mut self) -> Decision {
+        if let Some(why) = self.unit.root.descriptors.why() {
+            let what = format!("its descriptors could not be read: {why}");
+            self.note(Source::Proc, Weight::Strong, what);
+            return CANNOT_TELL;
+        }
+        self.note_input();
+        if self.is_managed() {
+            return (Verdict::Managed, Confidence::Inferred);
+        }
+        let decision = match (self.stdin.is_wire(), self.stdin.seen.state) {
+            (false, _) => self.without_wire(),
+            (true, EndState::Open | EndState::HeldOpen) => self.held(),
+            (true, EndState::Eof) => self.at_its_end(),
+            (true, EndState::Unknown) => {
+                self.note(
+                    Source::Descriptors,
+                    Weight::Strong,
+                    "who holds the other end of its input could not be told",
+                );
+                CANNOT_TELL
+            }
+        };
+        self.unless_shared(decision)
+    }
+
+    /// A service's main process is a direct child of its manager and leads a session of its own.
+    fn is_managed(&mut self) -> bool {
+        let root = self.unit.root;
+        let group = root
+            .closer
+            .as_ref()
+            .and_then(|closer| closer.cgroup.value());
+        let unit = group.and_then(|group| group.raw().rsplit('/').next().map(str::to_owned));
+        let service = unit.filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@"));
+        let Some(service) = service else {
+            return false;
+        };
+        let adopted = matches!(parent(self.world, root), Parent::Adopter(_));
+        let dead_wire = self.stdin.is_wire() && self.stdin.seen.state == EndState::Eof;
+        if !adopted || dead_wire || root.sid != root.pid() {
+            return false;
+        }
+        let what = format!("it is the main process of {}", model::Foreign::new(service));
+        self.note(Source::ControlGroup, Weight::Strong, what);
+        true
+    }
+
+    fn without_wire(&mut self) -> Decision {
+        if self.stdin.seen.kind == EndKind::Tty {
+            self.note(
+                Source::Descriptors,
+                Weight::Medium,
+                "a terminal holds its input",
+            );
+            return (Verdict::Live, Confidence::Inferred);
+        }
+        self.note(
+            Source::Descriptors,
+            Weight::Medium,
+            "it has no stdio transport: whether anybody uses it cannot be told from one",
+        );
+        CANNOT_TELL
+    }
+
+    /// Somebody holds the other end: a client, or only whoever inherited it.
+    fn held(&mut self) -> Decision {
+        let end = self.stdin.seen.clone();
+        let strangers: Vec<&Holder> = strangers(&end, |pid| self.unit.has(pid));
+        if strangers.is_empty() && end.holders.is_empty() {
+            return CANNOT_TELL;
+        }
+        if let Some(client) = self.client_among(&strangers) {
+            return self.used_by(client);
+        }
+        self.stdin.seen.state = EndState::HeldOpen;
+        let what = if strangers.is_empty() {
+            "only processes of its own hold the other end of its input".to_owned()
+        } else {
+            "who holds the other end of its input only inherited it and is no client".to_owned()
+        };
+        self.note(Source::Descriptors, Weight::Medium, what);
+        let recorded_dead = self.client_dead_by_record();
+        match parent(self.world, self.unit.root) {
+            Parent::Adopter(why) => {
+                self.note(Source::Proc, Weight::Medium, why);
+                (Verdict::OrphanHeldOpen, Confidence::Inferred)
+            }
+            Parent::Living(_) | Parent::Unseen(_) if recorded_dead => {
+                (Verdict::OrphanHeldOpen, Confidence::Inferred)
+            }
+            Parent::Living(above) => {
+                self.owned_by(above);
+                self.note_living_parent(above);
+                (Verdict::Detached, Confidence::Suspected)
+            }
+            Parent::Unseen(why) => {
+                self.note(Source::Proc, Weight::Medium, why);
+                CANNOT_TELL
+            }
+        }
+    }
+
+    /// Picks the holder that uses the server: an ancestor before anybody else.
+    fn client_among<'h>(&self, holders: &[&'h Holder]) -> Option<&'h Holder> {
+        let above = self.world.snapshot().ancestors(self.unit.root.pid());
+        let ancestor = holders
+            .iter()
+            .find(|holder| above.iter().any(|process| process.pid() == holder.pid));
+        let recorded = || {
+            holders
+                .iter()
+                .find(|holder| self.is_recorded_client(holder.pid))
+        };
+        let other = || holders.iter().find(|holder| self.may_be_client(holder));
+        ancestor.or_else(recorded).or_else(other).copied()
+    }
+
+    fn is_recorded_client(&self, pid: u32) -> bool {
+        let holder = self
+            .unit
+            .record
+            .and_then(|record| records::link(record, LinkRole::Holder));
+        holder.is_some_and(|holder| {
+            holder.process.id.pid == pid && records::alive(self.world, holder) == Some(true)
+        })
+    }
+
+    /// A process that merely inherited the end: another server, a survivor of the same dead client, or one
+    /// whose descriptor was meant to be inherited, as no client's own end is.
+    fn may_be_client(&self, holder: &Holder) -> bool {
+        let Some(process) = self.world.process(holder.pid) else {
+            return false;
+        };
+        if self.is_another_server(holder.pid) {
+            return false;
+        }
+        let own = process
+            .descriptor(holder.fd)
+            .and_then(|open| open.close_on_exec)
+            .unwrap_or(true);
+        let left_over = matches!(parent(self.world, process), Parent::Adopter(_));
+        let reads_answers = self
+            .stdout
+            .seen
+            .holders
+            .iter()
+            .any(|reader| reader.pid == holder.pid);
+        own && (reads_answers || !left_over)
+    }
+
+    fn used_by(&mut self, holder: &Holder) -> Decision {
+        let Some(client) = self.world.process(holder.pid) else {
+            return CANNOT_TELL;
+        };
+        self.owned_by(client);
+        let above = self.world.snapshot().ancestors(self.unit.root.pid());
+        let is_ancestor = above.iter().any(|process| process.pid() == client.pid());
+        if client.is_stopped() {
+            let what = format!("its client pid {} is stopped", client.pid());
+            self.note(Source::Proc, Weight::Strong, what);
+            return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
+        }
+        if self.is_forgotten_generation(client) {
+            return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
+        }
+        if is_ancestor {
+            let what = format!("that is a living process above it, pid {}", client.pid());
+            self.note(Source::Proc, Weight::Strong, what);
+            (Verdict::Live, Confidence::Proven)
+        } else {
+            let what = format!(
+                "that is a living process, pid {}, but none above it",
+                client.pid()
+            );
+            self.note(Source::Proc, Weight::Medium, what);
+            (Verdict::Live, Confidence::Inferred)
+        }
+    }
+
+    /// The same client holds a younger server that fits the configuration where this one does not any more.
+    fn is_forgotten_generation(&mut self, client: &Process) -> bool {
+        let Some(ours) = self.unit.fit.filter(|fit| !fit.names_a_server()) else {
+            return false;
+        };
+        let root = self.unit.root;
+        let younger = self.units.iter().find(|unit| {
+            let theirs = unit
+                .fit
+                .filter(|fit| fit.names_a_server() && fit.at == ours.at);
+            theirs.is_some()
+                && unit.root.ppid == root.ppid
+                && unit.root.id.start_ticks > root.id.start_ticks
+        });
+        let Some(younger) = younger.map(|unit| unit.root.pid()) else {
+            return false;
+        };
+        let what = format!(
+            "pid {} also runs pid {younger}, a younger one that is as configured now",
+            client.pid()
+        );
+        self.note(Source::Configuration, Weight::Weak, what);
+        true
+    }
+
+    /// Nothing will come over its input any more.
+    fn at_its_end(&mut self) -> Decision {
+        let recorded_dead = self.client_dead_by_record();
+        let proven = self.confidence_at_end();
+        match parent(self.world, self.unit.root) {
+            Parent::Adopter(why) => {
+                self.note(Source::Proc, Weight::Medium, why);
+                (Verdict::OsOrphan, proven)
+            }
+            Parent::Living(_) | Parent::Unseen(_) if recorded_dead => (Verdict::OsOrphan, proven),
+            Parent::Living(above) => {
+                self.owned_by(above);
+                self.note_living_parent(above);
+                let confidence = if self.output_is_read() {
+                    Confidence::Suspected
+                } else {
+                    Confidence::Inferred
+                };
+                (Verdict::Detached, confidence)
+            }
+            Parent::Unseen(why) => {
+                self.note(Source::Proc, Weight::Medium, why);
+                CANNOT_TELL
+            }
+        }
+    }
+
+    fn note_living_parent(&mut self, above: &Process) {
+        let what = format!(
+            "its parent pid {} ({}) lives and holds no end of its transport",
+            above.pid(),
+            above.comm
+        );
+        self.note(Source::Descriptors, Weight::Strong, what);
+    }
+
+    /// Proven only if it was a stdio server for sure, and nobody is seen to read its answers either.
+    fn confidence_at_end(&mut self) -> Confidence {
+        let was_server =
+            self.unit.record.is_some() || self.unit.fit.is_some_and(|fit| fit.names_a_server());
+        if !was_server {
+            self.note(
+                Source::Configuration,
+                Weight::Weak,
+                "no record and no configuration says for sure that it is an MCP server",
+            );
+        }
+        if self.moved {
+            self.note(
+                Source::Descriptors,
+                Weight::Weak,
+                "standard input is no wire; the one judged may be another wire of its own",
+            );
+        }
+        let read = self.output_is_read();
+        if read {
+            self.note(
+                Source::Descriptors,
+                Weight::Medium,
+                "somebody may still take its output",
+            );
+        }
+        if was_server && !self.moved && !read {
+            Confidence::Proven
+        } else {
+            Confidence::Inferred
+        }
+    }
+
+    fn output_is_read(&self) -> bool {
+        let end = &self.stdout.seen;
+        match end.kind {
+            EndKind::Pipe | EndKind::Socketpair | EndKind::Socket => {
+                end.state == EndState::Open
+                    && strangers(end, |pid| self.unit.has(pid))
+                        .iter()
+                        .any(|reader| !self.is_another_server(reader.pid))
+            }
+            EndKind::Tty | EndKind::File => true,
+            EndKind::Null | EndKind::None => false,
+        }
+    }
+
+    /// Adds what the launch record says about a dead client.
+    fn client_dead_by_record(&mut self) -> bool {
+        let Some(record) = self.unit.record else {
+            return false;
+        };
+        let Some(holder) = records::link(record, LinkRole::Holder) else {
+            return false;
+        };
+        if records::alive(self.world, holder) != Some(false) {
+            return false;
+        }
+        let what = format!(
+            "its client, pid {} at the start of run {}, is dead",
+            holder.process.id.pid, record.session
+        );
+        self.note(Source::LaunchRecord, Weight::Medium, what);
+        self.owner = Some(Owner {
+            pid: holder.process.id.pid,
+            command: holder.process.command.clone().into(),
+            alive: false,
+            stuck_since: None,
+        });
+        true
+    }
+
+    /// What others are connected to is not ended under them.
+    fn unless_shared(&mut self, decision: Decision) -> Decision {
+        let (verdict, _) = decision;
+        if !verdict.is_orphan() && verdict != Verdict::Unknown {
+            return decision;
+        }
+        let users = dependents(self.world, self.unit);
+        if users.is_empty() {
+            return decision;
+        }
+        let names: Vec<String> = users.iter().map(ToString::to_string).collect();
+        let what = format!(
+            "living processes are connected to it: pid {}",
+            names.join(", ")
+        );
+        self.note(Source::Descriptors, Weight::Strong, what);
+        (Verdict::Shared, Confidence::Inferred)
+    }
+}

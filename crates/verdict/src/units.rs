@@ -1,0 +1,109 @@
+//! Which processes belong together: launcher, server and helpers are one unit, and one finding.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use inventory::Process;
+use model::LaunchRecord;
+
+use crate::{
+    EndState,
+    parentage::{Parent, parent},
+    wire::{self, Way},
+    world::{Fit, World},
+};
+
+/// Processes that belong together.
+pub(crate) struct Unit<'a> {
+    /// The one at the top: it is what the client started.
+    pub(crate) root: &'a Process,
+    /// The others.
+    pub(crate) members: Vec<u32>,
+    /// The configured server that they are.
+    pub(crate) fit: Option<Fit>,
+    /// The record of their connection.
+    pub(crate) record: Option<&'a LaunchRecord>,
+}
+
+impl Unit<'_> {
+    /// Tells whether a process is of this unit.
+    pub(crate) fn has(&self, pid: u32) -> bool {
+        self.root.pid() == pid || self.members.contains(&pid)
+    }
+
+    /// Returns all its processes, the root first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = u32> {
+        std::iter::once(self.root.pid()).chain(self.members.iter().copied())
+    }
+}
+
+/// Finds the units of a look.
+pub(crate) fn units<'a>(world: &World<'a>) -> Vec<Unit<'a>> {
+    let starts = starts(world);
+    let roots: BTreeMap<u32, &Process> = starts
+        .iter()
+        .map(|process| top(world, process))
+        .map(|root| (root.pid(), root))
+        .collect();
+    let build = |root: &&'a Process| {
+        let members = world.descendants(root.pid(), |pid| roots.contains_key(&pid));
+        let all = std::iter::once(root.pid()).chain(members.iter().copied());
+        let fit = all
+            .filter_map(|pid| world.fit(pid))
+            .max_by_key(|fit| (fit.found.strength, fit.found.part));
+        Unit {
+            root,
+            members,
+            fit,
+            record: world.record_of_shim(root),
+        }
+    };
+    roots.values().map(build).collect()
+}
+
+/// The processes that are judged because something says that they are, or were, a client's.
+fn starts<'a>(world: &World<'a>) -> Vec<&'a Process> {
+    let mut pids: BTreeSet<u32> = world.fitting().collect();
+    for process in &world.snapshot().processes {
+        let is_shim = world.record_of_shim(process).is_some();
+        if is_shim || lost_both_ends(world, process) {
+            pids.insert(process.pid());
+        }
+    }
+    pids.into_iter()
+        .filter_map(|pid| world.process(pid))
+        .collect()
+}
+
+/// Its input is at its end, nobody is seen to take its output, and its parent is gone: so a server looks that
+/// nobody has configured. One direction alone is not enough: `x | nohup job &` has it too.
+fn lost_both_ends(world: &World<'_>, process: &Process) -> bool {
+    if process.kernel_thread || process.is_zombie() {
+        return false;
+    }
+    let end = |way| wire::usual(world.snapshot(), process, way);
+    let (input, output) = (end(Way::In), end(Way::Out));
+    input.is_wire()
+        && input.seen.state == EndState::Eof
+        && output.is_wire()
+        && output.seen.state != EndState::Open
+        && matches!(parent(world, process), Parent::Adopter(_))
+}
+
+/// Climbs to the process that the client itself started, through launchers, wrappers that pass their input on,
+/// and relays with wires of their own that lost their client.
+fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
+    let mut root = start;
+    while let Some(above) = world.parent(root) {
+        let launches = world.fit(above.pid()).is_some_and(|above| {
+            above.is_launcher()
+                && world
+                    .fit(root.pid())
+                    .is_none_or(|below| below.at == above.at)
+        });
+        if !launches && !wire::share_input(above, root) && !lost_both_ends(world, above) {
+            break;
+        }
+        root = above;
+    }
+    root
+}

@@ -1,0 +1,8 @@
+//! Real processes, real crashes: each orphan beside a twin that is the same and in use.
+
+#[cfg(test)]
+mod innocents;
+#[cfg(test)]
+mod orphans;
+#[cfg(test)]
+mod scene;

@@ -1,0 +1,221 @@
+//! What a crashed client leaves behind is found, and its living twin is left alone.
+
+use std::{io::Write, net::TcpStream};
+
+use verdict::{Also, AuthorityLevel, Confidence, EndKind, EndState, Fits, Proof, Suggest, Verdict};
+
+use crate::scene::{Judged, Scene, evidence};
+
+/// Crashes one of two equal clients and returns both with the judgement.
+fn orphan_and_twin(style: &str) -> (Scene, Scene, Judged, Judged) {
+    let mut orphan = Scene::start(style);
+    let twin = Scene::start(style);
+    orphan.crash();
+    let of_orphan = orphan.judge();
+    let of_twin = twin.judge();
+    (orphan, twin, of_orphan, of_twin)
+}
+
+#[test]
+fn a_server_that_ignores_the_end_of_its_pipe_is_a_proven_orphan_and_its_twin_is_live() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("pipes");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    assert_eq!(found.suggest, Suggest::Contain);
+    assert_eq!(found.transport.stdin.kind, EndKind::Pipe);
+    assert_eq!(found.transport.stdin.state, EndState::Eof);
+    assert_eq!(found.transport.stdin.proof, Some(Proof::PipeHup));
+    let server = found.server.as_ref().unwrap();
+    assert_eq!((server.name.raw(), server.fits), ("fixture", Fits::Exact));
+    let live = of_twin.finding(twin.server());
+    assert_eq!(
+        (live.verdict, live.confidence),
+        (Verdict::Live, Confidence::Proven)
+    );
+    assert_eq!(live.owner.as_ref().unwrap().pid, twin.client());
+    assert_eq!(live.transport.stdin.holders[0].pid, twin.client());
+}
+
+#[test]
+fn a_server_on_a_socketpair_as_node_gives_it_is_a_proven_orphan_and_its_twin_is_live() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("socketpair");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    assert_eq!(found.transport.stdin.kind, EndKind::Socketpair);
+    assert_eq!(found.transport.stdin.proof, Some(Proof::UnixDiag));
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_server_in_a_session_of_its_own_is_found_all_the_same() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("own-session");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_wrapper_and_its_server_are_one_finding_whose_root_is_the_wrapper() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("wrapped");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    assert_eq!(found.root.pid, orphan.server());
+    assert_eq!(found.members.len(), 1);
+    let live = of_twin.finding(twin.server());
+    assert_eq!((live.verdict, live.members.len()), (Verdict::Live, 1));
+}
+
+#[test]
+fn a_pipe_that_a_sibling_inherited_makes_an_orphan_held_open_and_names_the_holder() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("leak");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(found.verdict, Verdict::OrphanHeldOpen);
+    assert_eq!(found.confidence, Confidence::Inferred);
+    assert_eq!(found.suggest, Suggest::Report);
+    assert_eq!(found.transport.stdin.state, EndState::HeldOpen);
+    assert_eq!(found.transport.stdin.holders[0].pid, orphan.helper());
+    assert!(
+        of_orphan.of_pid(orphan.helper()).is_none(),
+        "the holder is innocent"
+    );
+    let live = of_twin.finding(twin.server());
+    assert_eq!(
+        (live.verdict, live.confidence),
+        (Verdict::Live, Confidence::Proven)
+    );
+}
+
+#[test]
+fn a_parent_that_lives_and_has_let_go_leaves_a_detached_server_that_is_not_proven() {
+    let scene = Scene::start("let-go");
+    let judged = scene.judge();
+
+    let found = judged.finding(scene.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::Detached, Confidence::Inferred)
+    );
+    assert_eq!(found.owner.as_ref().unwrap().pid, scene.client());
+    assert_eq!(found.suggest, Suggest::Report);
+}
+
+#[test]
+fn a_server_that_moved_its_wire_is_found_by_all_its_descriptors_and_never_proven() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("moved");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Inferred)
+    );
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+}
+
+#[test]
+fn other_arguments_than_configured_are_no_proof() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("other-arguments");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Inferred)
+    );
+    assert_eq!(found.server.as_ref().unwrap().fits, Fits::Weak);
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_server_that_nobody_configured_is_inferred_and_only_reported() {
+    let mut scene = Scene::start("pipes");
+    let before = scene.judge_unconfigured();
+    scene.crash();
+    let judged = scene.judge_unconfigured();
+
+    assert!(before.of_pid(scene.server()).is_none());
+    let found = judged.finding(scene.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Inferred)
+    );
+    assert_eq!(found.suggest, Suggest::Report);
+    assert!(found.server.is_none());
+}
+
+#[test]
+fn requests_that_were_delivered_and_never_read_are_counted() {
+    let mut scene = Scene::start("unread");
+    scene.crash();
+    let judged = scene.judge();
+
+    let found = judged.finding(scene.server());
+    let unread = found.transport.stdin.unread_bytes.as_ref().unwrap();
+    assert_eq!(unread.value(), Some(&20));
+    assert!(found.also.contains(&Also::Busy));
+}
+
+#[test]
+fn an_orphan_that_others_are_connected_to_is_shared_and_says_who() {
+    let mut scene = Scene::start("listener");
+    let port: u16 = scene.value("port").parse().unwrap();
+    scene.crash();
+    let mut expected = scene.expected();
+    expected[0].args.push("--listen".into());
+    let judge = || Judged::of(&expected, &[], &verdict::LogFacts::default());
+
+    let alone = judge();
+    let mut user = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    user.write_all(b"x").unwrap();
+    crate::scene::wait_until(|| judge().finding(scene.server()).verdict != Verdict::OsOrphan);
+    let used = judge();
+
+    let found = alone.finding(scene.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    assert!(found.also.contains(&Also::Holds));
+    let found = used.finding(scene.server());
+    assert_eq!(found.verdict, Verdict::Shared);
+    assert!(evidence(found).contains(&std::process::id().to_string()));
+    assert!(found.authority.level >= AuthorityLevel::Reachable);
+    assert_eq!(found.authority.tcp.len(), 2);
+}
+
+#[test]
+fn a_client_that_is_stopped_makes_its_server_a_suspect() {
+    let scene = Scene::start("pipes");
+    let pid = scene.client().to_string();
+    let signal = |name: &str| {
+        let status = std::process::Command::new("kill")
+            .args([name, &pid])
+            .status()
+            .unwrap();
+        assert!(status.success());
+    };
+    signal("-STOP");
+    let client = sys::process::Handle::open(scene.client()).unwrap();
+    crate::scene::wait_until(|| client.stat_now().unwrap().state.is_stopped());
+    let judged = scene.judge();
+    signal("-CONT");
+
+    let found = judged.finding(scene.server());
+    assert_eq!(found.verdict, Verdict::LogicalOrphanSuspect);
+    assert!(found.owner.as_ref().unwrap().stuck_since.is_some());
+}

@@ -1,0 +1,1 @@
+//! What launch records and the log add: runs that are gone though their wire is open.
