@@ -5,4 +5,6 @@ mod innocents;
 #[cfg(test)]
 mod orphans;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod scene;
