@@ -1,5 +1,7 @@
 //! The vault as its callers see it.
 
+mod formats;
+
 use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use model::{Home, Secret, SecretName, Wall};
@@ -378,46 +380,6 @@ fn the_generation_before_is_kept_and_a_second_vault_is_not_made() {
     assert!(matches!(again.err(), Some(VaultError::Exists(_))));
     let next = place.refusal(&place.by_key()).explain().next.unwrap();
     assert!(next.contains("vault.age.prev"), "{next}");
-}
-
-#[test]
-fn any_changed_byte_of_either_file_is_found() {
-    let place = place();
-    drop(place.made(&place.by_key()));
-
-    for file in [place.home.vault(), place.home.identity()] {
-        let good = fs::read(&file).unwrap();
-        for index in 0..good.len() {
-            let mut bad = good.clone();
-            bad[index] ^= 1;
-            fs::write(&file, &bad).unwrap();
-            drop(place.refusal(&place.by_key()));
-        }
-        fs::write(&file, &good[..good.len() - 1]).unwrap();
-        drop(place.refusal(&place.by_key()));
-        fs::write(&file, &good).unwrap();
-    }
-}
-
-#[test]
-fn a_later_version_is_named_as_such() {
-    let place = place();
-    let vault = place.made(&place.by_key());
-    let identity = identity_of(&place);
-    let plain = crate::content::frame_json(br#"{"version":2,"more":true}"#, &identity).unwrap();
-    fs::write(
-        place.home.vault(),
-        sealed::seal(&identity.to_public(), &plain).unwrap(),
-    )
-    .unwrap();
-    drop(vault);
-
-    let error = place.refusal(&place.by_key());
-
-    assert!(
-        matches!(error, VaultError::Newer { version: 2, .. }),
-        "{error}"
-    );
 }
 
 #[test]
