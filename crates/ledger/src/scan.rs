@@ -9,6 +9,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 use model::{Digest, EpochId, LogId, Seq};
@@ -26,8 +27,10 @@ mod opening;
 pub(crate) use batch::frame_at;
 use batch::{Accepted, Collected};
 
-/// How often a live tail is read again while it changes; a write of one batch is over long before.
-const LOOKS: usize = 8;
+/// How often, and after how long, a tail is looked at again: a writer may have been scheduled away in the middle of a
+/// write. If nothing changes meanwhile, nobody writes.
+const LOOKS: usize = 10;
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Which commits' signatures are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -263,31 +266,35 @@ impl Scan {
         if self.reload_if_followed()? {
             return Ok(None);
         }
+        let tail = self.tail(bad);
+        let goes_on = self.loaded.as_ref().is_some_and(|loaded| loaded.goes_on);
+        if tail.acknowledged.is_some() || !goes_on {
+            return Ok(Some(tail));
+        }
         for _ in 0..LOOKS {
+            thread::sleep(LOOK_AGAIN);
             let before = self.loaded.take();
             self.load(self.index)?;
-            let changed = match (&before, &self.loaded) {
-                (Some(before), Some(now)) => before.data != now.data,
-                _ => true,
-            };
-            if changed {
+            let before = before.as_ref().map(|loaded| &loaded.data);
+            let now = self.loaded.as_ref().map(|loaded| &loaded.data);
+            if self.sealed || before != now {
                 return Ok(None);
             }
-            thread::yield_now();
         }
-        Ok(Some(self.tail(bad)))
+        Ok(Some(tail))
     }
 
     fn tail(&self, bad: FirstBad) -> Tail {
-        let data = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
-        let used = self.loaded.as_ref().map_or(0, Loaded::used);
-        let public = self.epoch.map(|epoch| epoch.public);
+        let (data, used) = self
+            .loaded
+            .as_ref()
+            .map_or((&[][..], 0), |loaded| (&loaded.data, loaded.used));
         Tail::new(
             data,
             self.offset..used,
             self.next_seq,
             self.log_id,
-            public,
+            self.epoch.map(|epoch| epoch.public),
             bad,
         )
     }

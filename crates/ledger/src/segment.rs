@@ -101,7 +101,12 @@ pub fn segment_file(dir: &Path, index: u64) -> PathBuf {
 /// A segment's data as it was at one moment, without the zeros behind it.
 #[derive(Debug)]
 pub(crate) struct Loaded {
+    /// The data, and as many zeros behind it as a frame can end in.
     pub(crate) data: Vec<u8>,
+    /// Behind this there are only zeros.
+    pub(crate) used: usize,
+    /// Whether the file goes on behind the data, as that of a writer at work does.
+    pub(crate) goes_on: bool,
 }
 
 impl Loaded {
@@ -124,7 +129,7 @@ impl Loaded {
             };
             at += u64::try_from(read.len()).unwrap_or(0);
             // Most of a young segment is zeros: they are counted, not kept.
-            if read.iter().all(|byte| *byte == 0) {
+            if is_zero(read) {
                 zeros += read.len();
             } else {
                 data.resize(data.len() + zeros, 0);
@@ -132,20 +137,36 @@ impl Loaded {
                 data.extend_from_slice(read);
             }
         }
-        let used = data
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |last| last + 1);
-        // The last frame may itself end in zeros, so as many are put back as a frame can have.
-        let rest = usize::try_from(at).unwrap_or(usize::MAX);
+        let used = used(&data);
+        let file_len = usize::try_from(at).unwrap_or(usize::MAX);
         data.truncate(used);
-        data.resize(rest.min(used + MAX_FRAME), 0);
-        Ok(Self { data })
-    }
-
-    /// Returns how many bytes from the front matter: behind them there are only zeros.
-    pub(crate) fn used(&self) -> usize {
-        let last = self.data.iter().rposition(|byte| *byte != 0);
-        last.map_or(0, |last| last + 1)
+        data.resize(file_len.min(used + MAX_FRAME), 0);
+        Ok(Self {
+            data,
+            used,
+            goes_on: file_len > used,
+        })
     }
 }
+
+/// Returns how many bytes stand in front of the zeros at the end.
+fn used(data: &[u8]) -> usize {
+    let mut end = data.len();
+    for chunk in data.rchunks(ZEROS.len()) {
+        if !is_zero(chunk) {
+            let last = chunk.iter().rposition(|byte| *byte != 0).unwrap_or(0);
+            return end - chunk.len() + last + 1;
+        }
+        end -= chunk.len();
+    }
+    0
+}
+
+/// Compares whole blocks: a segment's unused end is long.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes
+        .chunks(ZEROS.len())
+        .all(|chunk| ZEROS.get(..chunk.len()) == Some(chunk))
+}
+
+const ZEROS: [u8; 1024] = [0; 1024];

@@ -107,7 +107,7 @@ impl Scan {
 
     /// Names the first record that nothing vouches for, where the frames end without a commit.
     fn cut(&self, frames: &[Range<usize>], at: usize) -> Collected {
-        let used = self.loaded.as_ref().map_or(0, crate::segment::Loaded::used);
+        let used = self.loaded.as_ref().map_or(0, |loaded| loaded.used);
         if frames.is_empty() && at >= used {
             return Collected::Nothing;
         }
@@ -123,7 +123,7 @@ impl Scan {
         let seq_at = self.seq_of_index(frames.len());
         match (frames.last(), ids.last()) {
             // The last frame's length may be what is wrong, unless its successor names its digest.
-            (Some(last), Some(id)) if peeked != Some(*id) && at < used => {
+            (Some(last), Some(id)) if peeked != Some(*id) => {
                 let seq = self.seq_of_index(frames.len().saturating_sub(1));
                 Collected::Cut(self.bad(last.start, seq, "what follows this record is no record"))
             }
@@ -162,13 +162,20 @@ impl Scan {
         (seq, expected): (Option<Seq>, Option<Seq>),
         vouched: bool,
     ) -> FirstBad {
-        let start = frames.get(index).map_or(self.offset, |range| range.start);
+        let here = frames.get(index).cloned().unwrap_or_default();
+        let start = here.start;
+        let record = self.frame(&here).get(FRAME_PREFIX..).unwrap_or_default();
+        let before = index.checked_sub(1).and_then(|before| frames.get(before));
+        if let (Err(_), Some(before)) = (Header::decode(record), before) {
+            // A wrong length makes its successor begin in the wrong place.
+            let seq = expected.map(|seq| seq - 1);
+            return self.bad(before.start, seq, "what follows this record is no record");
+        }
         if seq != expected {
             let what = "a record is missing, doubled or moved before this place";
             return self.bad(start, expected, what);
         }
         let changed = "the record's bytes are not those that its successor was chained to";
-        let before = index.checked_sub(1).and_then(|before| frames.get(before));
         match (vouched, before, self.last) {
             (true, Some(before), _) => self.bad(before.start, expected.map(|seq| seq - 1), changed),
             (true, None, Some(last)) => FirstBad::in_segment(last.place, Some(last.seq), changed),
