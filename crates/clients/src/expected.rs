@@ -20,6 +20,17 @@ pub struct Expected {
     pub env_names: Vec<Foreign>,
     /// The file that says so.
     pub source: PathBuf,
+    /// Whose file that is: a configuration says nothing about other users' processes, or whoever can write a
+    /// file somewhere above a stranger's folder could make an orphan of the stranger's process.
+    pub owner_uid: u32,
+}
+
+impl Expected {
+    /// Tells whether it may speak of the processes of this user.
+    #[must_use]
+    pub const fn speaks_of(&self, uid: u32) -> bool {
+        self.owner_uid == uid || self.owner_uid == 0
+    }
 }
 
 /// A configuration that could not be used.

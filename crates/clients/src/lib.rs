@@ -13,5 +13,5 @@ mod places;
 pub use expected::{Client, Expected, Note};
 pub use launcher::is_shell;
 pub use matching::{Match, Matcher, Part, Strength};
-pub use parse::{ParseError, parse};
+pub use parse::{ParseError, Source, parse};
 pub use places::{Found, Places};

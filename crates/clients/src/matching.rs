@@ -268,6 +268,7 @@ mod tests {
             args: args.iter().map(|arg| Foreign::from(*arg)).collect(),
             env_names: Vec::new(),
             source: PathBuf::new(),
+            owner_uid: 0,
         }
     }
 

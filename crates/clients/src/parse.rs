@@ -1,6 +1,6 @@
 //! Turns the text of a configuration into expected servers; pure, for any client's shape.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use jsonc_parser::ParseOptions;
 use model::{Foreign, redact};
@@ -26,7 +26,18 @@ pub enum ParseError {
     Toml,
 }
 
-/// Parses the configuration in `content`, which was found at `source`.
+/// Where a configuration comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Whose configuration it is.
+    pub client: Client,
+    /// The file.
+    pub file: PathBuf,
+    /// The user whose file it is.
+    pub owner_uid: u32,
+}
+
+/// Parses the configuration in `content`.
 ///
 /// The key that holds the servers is recognised, not told: `mcpServers`, `servers`, `mcp.servers`,
 /// `mcp_servers`, and `mcpServers` of each project. Servers without a command (HTTP) are left out, as are
@@ -34,10 +45,10 @@ pub enum ParseError {
 ///
 /// # Errors
 /// The text is not of its format. The text itself is not in the error: it may hold secrets.
-pub fn parse(client: Client, source: &Path, content: &[u8]) -> Result<Vec<Expected>, ParseError> {
+pub fn parse(source: &Source, content: &[u8]) -> Result<Vec<Expected>, ParseError> {
     let text = std::str::from_utf8(content).map_err(|_| ParseError::NotText)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let root = if source.extension().is_some_and(|end| end == "toml") {
+    let root = if source.file.extension().is_some_and(|end| end == "toml") {
         toml::from_str(text).map_err(|_| ParseError::Toml)?
     } else if text.trim().is_empty() {
         Value::Null
@@ -47,7 +58,7 @@ pub fn parse(client: Client, source: &Path, content: &[u8]) -> Result<Vec<Expect
     let servers = containers(&root)
         .into_iter()
         .flatten()
-        .filter_map(|(name, entry)| expected(client, source, name, entry));
+        .filter_map(|(name, entry)| expected(source, name, entry));
     Ok(servers.collect())
 }
 
@@ -77,7 +88,7 @@ fn containers(root: &Value) -> Vec<&Map<String, Value>> {
     found.into_iter().filter_map(Value::as_object).collect()
 }
 
-fn expected(client: Client, source: &Path, name: &str, entry: &Value) -> Option<Expected> {
+fn expected(source: &Source, name: &str, entry: &Value) -> Option<Expected> {
     let command = entry.get("command")?.as_str()?;
     let args = strings(entry.get("args"));
     let mut words: Vec<&str> = vec![command];
@@ -98,11 +109,12 @@ fn expected(client: Client, source: &Path, name: &str, entry: &Value) -> Option<
     );
     Some(Expected {
         name: Foreign::from(name),
-        client,
+        client: source.client,
         command: redacted.next()?,
         args: redacted.collect(),
         env_names,
-        source: source.to_owned(),
+        source: source.file.clone(),
+        owner_uid: source.owner_uid,
     })
 }
 
@@ -120,7 +132,15 @@ mod tests {
     use super::*;
 
     fn parsed(file: &str, text: &str) -> Vec<Expected> {
-        parse(Client::ClaudeCode, Path::new(file), text.as_bytes()).unwrap()
+        parse(&source(Client::ClaudeCode, file), text.as_bytes()).unwrap()
+    }
+
+    fn source(client: Client, file: &str) -> Source {
+        Source {
+            client,
+            file: PathBuf::from(file),
+            owner_uid: 1000,
+        }
     }
 
     fn line(server: &Expected) -> String {
@@ -188,16 +208,13 @@ mod tests {
 
     #[test]
     fn broken_text_is_an_error_that_does_not_repeat_it() {
-        let source = Path::new("mcp.json");
-        let error = parse(Client::Cursor, source, b"{\n \"token\": hunter2").unwrap_err();
+        let source = source(Client::Cursor, "mcp.json");
+        let error = parse(&source, b"{\n \"token\": hunter2").unwrap_err();
 
         assert_eq!(error.to_string(), "it is not JSON (line 2)");
-        let toml = parse(Client::Codex, Path::new("c.toml"), b"token = hunter2 x").unwrap_err();
+        let toml = parse(&self::source(Client::Codex, "c.toml"), b"token = hunter2 x").unwrap_err();
         assert!(!format!("{toml:?} {toml}").contains("hunter2"));
-        assert_eq!(
-            parse(Client::Codex, source, b"\xff").unwrap_err(),
-            ParseError::NotText
-        );
+        assert_eq!(parse(&source, b"\xff").unwrap_err(), ParseError::NotText);
     }
 
     #[test]

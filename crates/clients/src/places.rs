@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use crate::{Client, Expected, Note, parse};
+use crate::{Client, Expected, Note, Source, parse};
 
 /// Where to look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,10 +55,17 @@ impl Places {
         let mut found = Found::default();
         for (client, file) in self.files() {
             match sys::small_file::read(&file, LARGEST) {
-                Ok(content) => match parse(client, &file, &content) {
-                    Ok(expected) => found.expected.extend(expected),
-                    Err(error) => found.note(file, &error),
-                },
+                Ok(read) => {
+                    let source = Source {
+                        client,
+                        file,
+                        owner_uid: read.owner_uid,
+                    };
+                    match parse(&source, &read.content) {
+                        Ok(expected) => found.expected.extend(expected),
+                        Err(error) => found.note(source.file, &error),
+                    }
+                }
                 Err(error) if is_absent(&error) && !self.extra.contains(&file) => {}
                 Err(error) => found.note(file, &error),
             }

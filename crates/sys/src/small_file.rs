@@ -3,16 +3,25 @@
 use std::{
     fs::OpenOptions,
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
+
+/// What a file says, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SmallFile {
+    /// Its content.
+    pub content: Vec<u8>,
+    /// The user it belongs to.
+    pub owner_uid: u32,
+}
 
 /// Reads the regular file at `path` if it has at most `limit` bytes.
 ///
 /// # Errors
 /// `NotFound` if there is none; `InvalidInput` if it is no regular file (opening a named pipe would wait for
 /// its writer); `FileTooLarge` if it has more; anything else is the file system's.
-pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path, limit: u64) -> io::Result<SmallFile> {
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
@@ -34,7 +43,10 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
             format!("larger than {limit} bytes"),
         ));
     }
-    Ok(content)
+    Ok(SmallFile {
+        content,
+        owner_uid: meta.uid(),
+    })
 }
 
 #[cfg(test)]
@@ -59,7 +71,7 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, b"123456").unwrap();
 
-        assert_eq!(read(&path, 6).unwrap(), b"123456");
+        assert_eq!(read(&path, 6).unwrap().content, b"123456");
         assert_eq!(
             read(&path, 5).unwrap_err().kind(),
             io::ErrorKind::FileTooLarge

@@ -63,20 +63,25 @@ fn run(
         .process(holder.process.id.pid)
         .filter(|_| alive(world, holder) == Some(true))?;
     let fact = world.input.log.sessions.get(&record.session);
+    if fact.is_some_and(|fact| fact.state == SessionState::Ended) {
+        return None;
+    }
     let unknown_to_log = world.input.log.read && fact.is_none();
     let dead = first_dead_above(world, record);
-    let taken_away = record.revoked_at.is_some()
-        || fact.is_some_and(|fact| {
-            matches!(
-                fact.state,
-                SessionState::Revoked | SessionState::Lost | SessionState::Abandoned
-            )
-        });
+    let revoked = is_revoked(world, record);
+    // Clear headers call every trouble with a client lost, also one that was only stuck for a while.
+    let troubled = fact.is_some_and(|fact| {
+        matches!(
+            fact.state,
+            SessionState::Lost | SessionState::Abandoned | SessionState::Stuck
+        )
+    });
     let root = match dead {
         Some(_) => living,
-        None if taken_away => unit.root,
+        None if revoked || troubled => unit.root,
         None => return None,
     };
+    let asserted = !unknown_to_log && (dead.is_some() || revoked);
     let mut case = Case::new(world, unit, units);
     case.note_input();
     let owner = dead.map(|dead| {
@@ -98,10 +103,18 @@ fn run(
     let processes: Vec<&Process> = std::iter::once(root)
         .chain(members.iter().filter_map(|pid| world.process(*pid)))
         .collect();
-    let (verdict, confidence) = if unknown_to_log {
-        (Verdict::LogicalOrphanSuspect, Confidence::Suspected)
+    let (verdict, confidence, suggest) = if asserted {
+        (
+            Verdict::LogicalOrphan,
+            Confidence::Inferred,
+            Suggest::Contain,
+        )
     } else {
-        (Verdict::LogicalOrphan, Confidence::Inferred)
+        (
+            Verdict::LogicalOrphanSuspect,
+            Confidence::Suspected,
+            Suggest::Report,
+        )
     };
     Some(Finding {
         id: finding_id(&root.id),
@@ -124,11 +137,7 @@ fn run(
         transport: case.transport(),
         authority: run_authority(world, record, &processes),
         evidence: case.evidence,
-        suggest: if unknown_to_log {
-            Suggest::Report
-        } else {
-            Suggest::Contain
-        },
+        suggest,
     })
 }
 
@@ -145,10 +154,12 @@ fn first_dead_above<'r>(world: &World<'_>, record: &'r LaunchRecord) -> Option<&
             .is_some_and(|program| clients::is_shell(program.raw()))
             && words.all(|word| !word.raw().ends_with('c') || !word.raw().starts_with('-'))
     };
+    // What stands between shim and holder are launchers; some of them end as soon as they have launched.
     record
         .chain
         .iter()
-        .filter(|link| link.role == LinkRole::Above)
+        .skip_while(|link| link.role != LinkRole::Holder)
+        .skip(1)
         .find(|link| found_dead(link) && !is_plain_shell(link))
 }
 
@@ -202,17 +213,15 @@ pub(crate) fn run_authority(
     record: &LaunchRecord,
     processes: &[&Process],
 ) -> Authority {
-    let revoked = record.revoked_at.is_some()
-        || world
-            .input
-            .log
-            .sessions
-            .get(&record.session)
-            .is_some_and(|fact| fact.state == SessionState::Revoked);
-    let gate = if revoked {
+    let gate = if is_revoked(world, record) {
         crate::authority::Gate::Revoked
     } else {
         crate::authority::Gate::Open
     };
     authority(world, processes, gate)
+}
+
+fn is_revoked(world: &World<'_>, record: &LaunchRecord) -> bool {
+    let fact = world.input.log.sessions.get(&record.session);
+    record.revoked_at.is_some() || fact.is_some_and(|fact| fact.state == SessionState::Revoked)
 }

@@ -110,7 +110,14 @@ fn fit(input: &Input<'_>, matcher: &Matcher, process: &Process) -> Option<Fit> {
         .command
         .value()
         .filter(|command| !command.is_empty())?;
-    let found = matcher.matches(command);
+    let mut found = matcher.matches(command);
+    let speaks = |at: usize| {
+        input
+            .expected
+            .get(at)
+            .is_some_and(|one| one.speaks_of(process.uid))
+    };
+    found.retain(|(at, _)| speaks(*at));
     let (at, best) = found
         .iter()
         .max_by_key(|(at, found)| (found.strength, found.part, std::cmp::Reverse(*at)))

@@ -93,6 +93,20 @@ fn a_writer_that_cannot_be_seen_gives_unknown_and_no_end_of_file() {
 }
 
 #[test]
+fn another_users_configuration_says_nothing_about_this_process() {
+    let mut scene = Scene::start("pipes");
+    scene.crash();
+    let mut expected = scene.expected();
+    expected[0].owner_uid = 4711;
+
+    let judged = Judged::of(&expected, &[], &LogFacts::default());
+
+    let found = judged.finding(scene.server());
+    assert!(found.server.is_none());
+    assert_ne!(found.confidence, Confidence::Proven);
+}
+
+#[test]
 fn the_innocent_neighbours_of_this_very_test_are_no_findings() {
     let scene = Scene::start("pipes");
 

@@ -7,7 +7,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-use clients::{Client, Expected};
+use clients::{Client, Expected, Source};
 use inventory::{Live, Snapshot};
 use model::LaunchRecord;
 use sys::process::Handle;
@@ -132,8 +132,12 @@ impl Scene {
             r#"{{"mcpServers": {{"fixture": {{"command": "python3", "args": ["{}", "--stdio"]}}}}}}"#,
             server.display()
         );
-        let source = PathBuf::from("/home/user/.claude.json");
-        clients::parse(Client::ClaudeCode, &source, text.as_bytes()).unwrap()
+        let source = Source {
+            client: Client::ClaudeCode,
+            file: PathBuf::from("/home/user/.claude.json"),
+            owner_uid: sys::process::own_uid(),
+        };
+        clients::parse(&source, text.as_bytes()).unwrap()
     }
 
     /// Looks at the machine and judges this scene's processes.
