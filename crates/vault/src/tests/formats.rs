@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use super::{CANARY, at, identity_of, name, place, token};
+use super::{CANARY, at, by_passphrase, identity_of, name, place, token};
 use crate::{VaultError, sealed};
 
 /// A vault that version 1 wrote, beside the key file that opens it.
@@ -129,4 +129,63 @@ fn the_plain_age_tool_opens_both_files() {
     let json: serde_json::Value = serde_json::from_str(json).unwrap();
     assert_eq!(json["version"], 1);
     assert_eq!(json["secrets"][0]["value"], "Y2FuYXJ5LVp4ODEtdmFsdWU=");
+}
+
+#[test]
+fn a_planted_identity_that_takes_hours_to_open_is_refused_at_once() {
+    let place = place();
+    drop(place.made(&by_passphrase("right")));
+    let file = fs::read(place.home.identity()).unwrap();
+    let at = file.windows(3).position(|part| part == b" 2\n").unwrap();
+    let planted = [&file[..at], b" 30\n", &file[at + 3..]].concat();
+    fs::write(place.home.identity(), planted).unwrap();
+
+    let error = place.refusal(&by_passphrase("right"));
+
+    assert!(error.to_string().contains("take too long"), "{error}");
+}
+
+#[test]
+fn a_change_that_cannot_be_written_did_not_happen() {
+    let place = place();
+    let mut vault = place.made(&place.by_key());
+    let obstacle = place.folder.path().join("vault.age.tmp");
+    fs::create_dir(&obstacle).unwrap();
+
+    let error = vault.add(token(CANARY), at(1)).unwrap_err();
+
+    assert!(matches!(error, VaultError::Io { .. }), "{error}");
+    assert_eq!((vault.generation(), vault.list().len()), (1, 0));
+    assert_eq!(place.opened(&place.by_key()).sha256(), vault.sha256());
+    fs::remove_dir(&obstacle).unwrap();
+    vault.add(token(CANARY), at(1)).unwrap();
+    assert_eq!(place.opened(&place.by_key()).generation(), 2);
+}
+
+#[test]
+fn what_a_crash_leaves_beside_the_vault_changes_nothing() {
+    let place = place();
+    let mut vault = place.made(&place.by_key());
+    let current = fs::read(place.home.vault()).unwrap();
+    let beside = |name: &str| place.folder.path().join(name);
+
+    // Between the two renames of a change: the old generation under both names, half a new one beside it.
+    fs::write(beside("vault.age.prev"), &current).unwrap();
+    fs::write(beside("vault.age.tmp"), &current[..100]).unwrap();
+
+    assert_eq!(place.opened(&place.by_key()).generation(), 1);
+    vault.add(token(CANARY), at(1)).unwrap();
+    assert_eq!(place.opened(&place.by_key()).generation(), 2);
+    assert!(!beside("vault.age.tmp").exists());
+}
+
+#[test]
+fn the_rest_of_a_creation_that_did_not_end_is_no_obstacle() {
+    let place = place();
+    drop(place.made(&place.by_key()));
+    fs::remove_file(place.home.vault()).unwrap();
+
+    drop(place.made(&by_passphrase("other")));
+
+    assert_eq!(place.opened(&by_passphrase("other")).generation(), 1);
 }
