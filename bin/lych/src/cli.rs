@@ -1,0 +1,148 @@
+//! The command line: every verb, its options and where it goes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use model::{Exit, Explain, Fault, Home};
+
+use crate::{activity, audit, channels, daemon, drill, mcp, reconcile, sessions, vault};
+
+/// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
+#[derive(Debug, Parser)]
+#[command(
+    name = "lych",
+    version,
+    about,
+    disable_help_subcommand = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Args)]
+struct Global {
+    /// Keep every file below this folder.
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Set up: start the daemon, make the vault.
+    Init(daemon::InitArgs),
+    /// Start the daemon.
+    Up(daemon::UpArgs),
+    /// Stop the daemon; runs keep their records.
+    Down,
+    /// Say how the daemon, the vault and the log are.
+    Status(daemon::StatusArgs),
+    /// Open the vault.
+    Unlock(daemon::OpenerArgs),
+    /// Shut the vault; calls are refused and recorded from then on.
+    Lock,
+    /// Secrets, each sealed with where it may go.
+    #[command(subcommand)]
+    Vault(vault::Vault),
+    /// Channels: the ways to touch outside systems.
+    #[command(subcommand)]
+    Channels(channels::Channels),
+    /// Runs and their authority.
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+    /// What was asked for, in which order.
+    #[command(subcommand)]
+    Activity(activity::Activity),
+    /// Outcomes that are still unknown.
+    #[command(subcommand)]
+    Reconcile(reconcile::Reconcile),
+    /// The log, checked without a key.
+    #[command(subcommand)]
+    Audit(audit::Audit),
+    /// The stdio server for an agent; its client starts it.
+    Mcp,
+    /// Crash a client on purpose and read what stays.
+    #[command(subcommand)]
+    Drill(drill::Drill),
+}
+
+impl Cli {
+    /// Does what was asked.
+    ///
+    /// # Errors
+    /// What happened, why, and what to do next.
+    pub(crate) fn run(self) -> Result<Exit, Explain> {
+        let home = self.global.home(self.verb.is_sensitive())?;
+        match self.verb {
+            Verb::Init(args) => daemon::init(&home, &args),
+            Verb::Up(args) => daemon::up(&home, &args),
+            Verb::Down => daemon::down(&home),
+            Verb::Status(args) => daemon::status(&home, &args),
+            Verb::Unlock(args) => daemon::unlock(&home, &args),
+            Verb::Lock => daemon::lock(&home),
+            Verb::Vault(verb) => vault::run(&home, verb),
+            Verb::Channels(verb) => channels::run(&home, verb),
+            Verb::Sessions(verb) => sessions::run(&home, verb),
+            Verb::Activity(verb) => activity::run(&home, verb),
+            Verb::Reconcile(verb) => reconcile::run(&home, verb),
+            Verb::Audit(verb) => audit::run(&home, verb),
+            Verb::Mcp => Ok(mcp::run(&home)),
+            Verb::Drill(verb) => drill::run(self.global.home.is_some().then_some(&home), &verb),
+        }
+    }
+}
+
+impl Verb {
+    /// Tells whether the verb hands over a secret or widens authority. Those do not honour `LYCH_HOME`:
+    /// a variable that a program of the user can set must not choose where a passphrase goes.
+    const fn is_sensitive(&self) -> bool {
+        match self {
+            Self::Unlock(_) | Self::Vault(_) => true,
+            Self::Channels(verb) => verb.is_apply(),
+            Self::Init(_)
+            | Self::Up(_)
+            | Self::Down
+            | Self::Status(_)
+            | Self::Lock
+            | Self::Sessions(_)
+            | Self::Activity(_)
+            | Self::Reconcile(_)
+            | Self::Audit(_)
+            | Self::Mcp
+            | Self::Drill(_) => false,
+        }
+    }
+}
+
+impl Global {
+    fn home(&self, sensitive: bool) -> Result<Home, Explain> {
+        let named = match &self.home {
+            Some(folder) => std::path::absolute(folder).map_err(|error| nowhere(&error))?,
+            None => {
+                let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+                return Home::from_vars(|name| {
+                    if sensitive && name == "LYCH_HOME" {
+                        None
+                    } else {
+                        var(name)
+                    }
+                })
+                .map_err(|error| nowhere(&error));
+            }
+        };
+        Home::below(&named).map_err(|error| nowhere(&error))
+    }
+}
+
+fn nowhere(error: &impl ToString) -> Explain {
+    Explain::new(
+        Exit::Usage,
+        Fault::Caller,
+        "it is not clear where Lychgate keeps its files",
+    )
+    .because(error.to_string())
+    .next("set HOME, or name a folder with --home DIR")
+}

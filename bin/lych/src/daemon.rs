@@ -1,0 +1,343 @@
+//! Set-up, service and health: init, up, down, status, unlock, lock.
+
+use std::{
+    io::{self, IsTerminal, Read},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use clap::Args;
+use model::{Exit, Explain, Fault, Home, Secret};
+use serde_json::{Value, json};
+use wire::operator::{Opener, Request, SecretText};
+
+use crate::{mcp, operator::Operator, ui};
+
+/// Longest passphrase or secret taken from a descriptor, in bytes.
+const SECRET_CAP: u64 = 1 << 20;
+
+/// Above the daemon's own grace for running calls, so that it is never called stuck while it waits for them.
+const STOP_WITHIN: Duration = Duration::from_secs(20);
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Ask nothing.
+    #[arg(long)]
+    yes: bool,
+    #[command(flatten)]
+    opener: OpenerArgs,
+    /// The key file may be read by programs of this user, agents included.
+    #[arg(long, requires = "key_file")]
+    agent_readable: bool,
+    /// How a person proves to be there: only `none` for now, and `status` says so.
+    #[arg(long, value_name = "KIND", value_parser = ["none"])]
+    presence: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct OpenerArgs {
+    /// Read the passphrase from this descriptor.
+    #[arg(long, value_name = "N", conflicts_with = "key_file")]
+    passphrase_fd: Option<i32>,
+    /// Open the vault with this key file.
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpArgs {}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Starts the daemon and makes the vault.
+pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
+    if args.opener.key_file.is_some() && !args.agent_readable {
+        return Err(Explain::new(
+            Exit::Refused,
+            Fault::Caller,
+            "a key file can be read by every program of this user",
+        )
+        .because("agents run as this user, so they could open the vault themselves")
+        .next("use a passphrase, or say --agent-readable if that is what you want"));
+    }
+    let opener = if args.yes && args.opener.is_empty() {
+        generated_key(home)?
+    } else {
+        args.opener.read(true)?
+    };
+    mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
+    let value = Operator::connect(home)?.ask(&Request::Init { opener })?;
+    ui::note("The vault is made and open.");
+    if args.yes && args.opener.is_empty() {
+        ui::note(&format!(
+            "Its key lies in {}; programs of this user can read it.",
+            own_key(home).display()
+        ));
+    }
+    ui::note(
+        "This keeps mistakes, orphans and strange servers out, not a hostile program of yours.",
+    );
+    ui::note("Presence is `none`: nothing asks before authority is widened.");
+    ui::json(&value)?;
+    Ok(Exit::Done)
+}
+
+fn own_key(home: &Home) -> PathBuf {
+    home.identity().with_file_name("vault.key")
+}
+
+/// `--yes` asks nothing, so the vault opens with a key file of its own beside it. That keeps the secrets
+/// out of agents' hands by mistake, not by force, and it says so.
+fn generated_key(home: &Home) -> Result<Opener, Explain> {
+    Ok(Opener::KeyFile(text_path(&own_key(home))?))
+}
+
+/// Starts the daemon if it is not running.
+pub(crate) fn up(home: &Home, _: &UpArgs) -> Result<Exit, Explain> {
+    mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
+    ui::note("The daemon is running.");
+    Ok(Exit::Done)
+}
+
+/// Stops the daemon.
+pub(crate) fn down(home: &Home) -> Result<Exit, Explain> {
+    let mut operator = Operator::connect(home)?;
+    let daemon = operator.daemon()?;
+    operator.ask(&Request::Stop)?;
+    drop(operator);
+    if daemon.wait_exit(STOP_WITHIN).unwrap_or(false) {
+        ui::note("The daemon has closed its log and ended.");
+        return Ok(Exit::Done);
+    }
+    Err(Explain::new(
+        Exit::TimedOut,
+        Fault::Operator,
+        "the daemon was told to stop and has not ended yet",
+    )
+    .because("calls may still be under way")
+    .next("look at lychd.log, and again with `lych status`"))
+}
+
+/// Says how everything is.
+pub(crate) fn status(home: &Home, args: &StatusArgs) -> Result<Exit, Explain> {
+    let answer = Operator::connect(home).and_then(|mut operator| operator.ask(&Request::Status));
+    let daemon = match answer {
+        Ok(value) => value,
+        Err(error) if error.exit == Exit::Unreachable => Value::Null,
+        Err(error) => return Err(error),
+    };
+    let vault_without_daemon = if home.vault().exists() {
+        "locked"
+    } else {
+        "none"
+    };
+    let field = |name: &str| daemon.get(name).cloned().unwrap_or(Value::Null);
+    let vault = if daemon.is_null() {
+        json!(vault_without_daemon)
+    } else {
+        field("vault")
+    };
+    let own = if daemon.is_null() {
+        Value::Null
+    } else {
+        json!({"pid": field("pid"), "version": field("version"), "started_at": field("started_at")})
+    };
+    let status = json!({
+        "schema": "lych.status/v1",
+        "daemon": own,
+        "vault": vault,
+        "mode": "same_user",
+        "presence": if daemon.is_null() { json!({"unknown": "the daemon is not running"}) } else { field("presence") },
+        "log": {"id": field("log_id"), "last_seq": field("last_seq"), "fault": field("log_fault")},
+        "runs": field("runs"),
+        "unresolved": field("unresolved"),
+        "draft_differs": field("draft_differs"),
+    });
+    if args.json {
+        ui::json(&status)?;
+    } else {
+        ui::data(&people(&status))?;
+    }
+    Ok(if daemon.is_null() {
+        Exit::Unreachable
+    } else {
+        Exit::Done
+    })
+}
+
+fn people(status: &Value) -> String {
+    let word = |pointer: &str| match status.pointer(pointer) {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Null) | None => "-".to_owned(),
+        Some(other) => other.to_string(),
+    };
+    if status.get("daemon").is_none_or(Value::is_null) {
+        return format!(
+            "daemon    not running (start it with `lych up`)\nvault     {}\n",
+            word("/vault")
+        );
+    }
+    let mut text = format!(
+        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      same user: keeps mistakes out, not a hostile program of yours\npresence  {}\nlog       {} records, id {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
+        word("/daemon/pid"),
+        word("/daemon/version"),
+        word("/daemon/started_at"),
+        word("/vault"),
+        word("/presence"),
+        word("/log/last_seq"),
+        word("/log/id"),
+        word("/runs"),
+        word("/unresolved"),
+    );
+    if status
+        .pointer("/log/fault")
+        .is_some_and(|fault| !fault.is_null())
+    {
+        text.push_str(&format!(
+            "LOG FAULT {}: nothing new is cleared\n",
+            word("/log/fault")
+        ));
+    }
+    if word("/vault") == "locked" {
+        text.push_str("next      lych unlock\n");
+    } else if word("/vault") == "none" {
+        text.push_str("next      lych init\n");
+    } else if word("/draft_differs") == "true" {
+        text.push_str("next      lych channels apply (the draft is not applied)\n");
+    }
+    text
+}
+
+/// Opens the vault.
+pub(crate) fn unlock(home: &Home, args: &OpenerArgs) -> Result<Exit, Explain> {
+    let opener = if args.is_empty() && own_key(home).exists() {
+        generated_key(home)?
+    } else {
+        args.read(false)?
+    };
+    Operator::connect(home)?.ask(&Request::Unlock { opener })?;
+    ui::note("The vault is open.");
+    Ok(Exit::Done)
+}
+
+/// Shuts the vault.
+pub(crate) fn lock(home: &Home) -> Result<Exit, Explain> {
+    Operator::connect(home)?.ask(&Request::Lock)?;
+    ui::note("The vault is shut; calls are refused and recorded.");
+    Ok(Exit::Done)
+}
+
+impl OpenerArgs {
+    const fn is_empty(&self) -> bool {
+        self.passphrase_fd.is_none() && self.key_file.is_none()
+    }
+
+    fn read(&self, is_new: bool) -> Result<Opener, Explain> {
+        if let Some(path) = &self.key_file {
+            let path =
+                std::path::absolute(path).map_err(|error| unreadable("the key file", &error))?;
+            return Ok(Opener::KeyFile(text_path(&path)?));
+        }
+        let passphrase = match self.passphrase_fd {
+            Some(fd) => from_fd(fd)?,
+            None => from_terminal(is_new)?,
+        };
+        if passphrase.expose().is_empty() {
+            return Err(
+                Explain::new(Exit::Usage, Fault::Caller, "the passphrase is empty")
+                    .next("give one on a terminal, or with --passphrase-fd N"),
+            );
+        }
+        Ok(Opener::Passphrase(SecretText::new(
+            STANDARD.encode(passphrase.expose()),
+        )))
+    }
+}
+
+fn text_path(path: &Path) -> Result<String, Explain> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        Explain::new(
+            Exit::Usage,
+            Fault::Caller,
+            "the path of a key file must be valid UTF-8",
+        )
+        .because(path.display())
+    })
+}
+
+/// Reads a secret from a descriptor that the caller opened for it; one trailing line end is dropped.
+pub(crate) fn from_fd(fd: i32) -> Result<Secret, Explain> {
+    if fd < 0 || fd == 1 || fd == 2 {
+        return Err(Explain::new(
+            Exit::Usage,
+            Fault::Caller,
+            format!("descriptor {fd} cannot hold a secret"),
+        )
+        .next("open one for it, as in `lych … --passphrase-fd 3 3<file`"));
+    }
+    let file = sys::terminal::inherited(fd)
+        .map_err(|error| unreadable(&format!("descriptor {fd}"), &error))?;
+    from_reader(file, &format!("descriptor {fd}"))
+}
+
+/// Reads a secret from standard input; one trailing line end is dropped.
+pub(crate) fn from_stdin() -> Result<Secret, Explain> {
+    from_reader(io::stdin().lock(), "standard input")
+}
+
+fn from_reader(reader: impl Read, what: &str) -> Result<Secret, Explain> {
+    // Room for the whole before the first byte comes, so that growing leaves no copies behind.
+    let mut bytes = Vec::with_capacity(65536);
+    reader
+        .take(SECRET_CAP + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(what, &error))?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > SECRET_CAP {
+        return Err(Explain::new(
+            Exit::Usage,
+            Fault::Caller,
+            format!("{what} holds more than {SECRET_CAP} bytes"),
+        ));
+    }
+    if bytes.last() == Some(&b'\n') {
+        bytes.pop();
+    }
+    Ok(Secret::new(bytes))
+}
+
+fn from_terminal(is_new: bool) -> Result<Secret, Explain> {
+    if !io::stdin().is_terminal() {
+        return Err(Explain::new(
+            Exit::Usage,
+            Fault::Caller,
+            "there is no terminal to ask for the passphrase",
+        )
+        .next("give it with --passphrase-fd N, or use --key-file FILE"));
+    }
+    let ask = |prompt: &str| {
+        sys::terminal::ask_hidden(prompt).map_err(|error| unreadable("the terminal", &error))
+    };
+    let first = ask("Passphrase: ")?;
+    if is_new && ask("Again: ")?.expose() != first.expose() {
+        return Err(
+            Explain::new(Exit::Usage, Fault::Caller, "the two passphrases differ")
+                .next("try again"),
+        );
+    }
+    Ok(first)
+}
+
+fn unreadable(what: &str, error: &io::Error) -> Explain {
+    Explain::new(
+        Exit::Failed,
+        Fault::Caller,
+        format!("{what} could not be read"),
+    )
+    .because(error)
+}
