@@ -75,7 +75,7 @@ fn attempt(
         .plan(HttpAsk {
             channel: request.channel,
             method: request.method,
-            path: request.path,
+            path: below_base(request.path),
             query: request.query,
             headers: request.headers,
             body: request.body,
@@ -89,6 +89,15 @@ fn attempt(
         .map_err(|why| refuse(&ask, why))?;
     let attempted = inner.gate.attempt(ask).map_err(Box::new)?;
     Ok((attempted, plan))
+}
+
+/// Paths are relative to the channel's base, so `builds` and `/builds` are the same.
+fn below_base(path: String) -> String {
+    if path.starts_with('/') {
+        path
+    } else {
+        format!("/{path}")
+    }
 }
 
 fn planned(open: &Open, who: Asker, call: CallId, plan: &Plan) -> Ask {

@@ -25,7 +25,7 @@ pub(crate) fn what_to_do(why: &Denial) -> String {
         Denial::NotAllowed => {
             "use a method and path that the channel lists, or ask the operator to allow this one".to_owned()
         }
-        Denial::NotYours { what } => format!("leave out {what}; the gateway sets it"),
+        Denial::NotYours { what } => format!("change the call, since this is not the agent's to choose: {what}"),
         Denial::Repeat { of } => format!(
             "do not repeat it; the same write {of} is still open. Ask the operator: `lych reconcile list`, then \
              `lych reconcile resolve {of} --as confirmed|failed --evidence TEXT`"
