@@ -6,8 +6,9 @@ use std::{
 };
 
 use model::{
-    Body, CallId, ChannelName, Denial, Digest, Entry, Foreign, Journal, Kind, OperationName,
-    Operator, OutcomeBody, ProcessId, Scope, SecretName, Seq, SessionId, Ticket, Withdrawal,
+    Body, CallId, ChannelName, ConnectionId, Denial, Digest, Entry, Foreign, Journal, Kind,
+    OperationName, Operator, OutcomeBody, ProcessId, Scope, SecretName, Seq, SessionId, Ticket,
+    Withdrawal,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +46,7 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) session: SessionId,
+    pub(crate) connection: ConnectionId,
     pub(crate) channel: ChannelName,
     pub(crate) secret: Option<SecretName>,
     pub(crate) stage: Stage,

@@ -1,6 +1,6 @@
 //! The way in: every attempt on record, every refusal on record, floods counted.
 
-use model::{Body, CallId, Denial, Entry, Kind, SessionId, Ticket};
+use model::{Body, CallId, ConnectionId, Denial, Entry, Kind, SessionId, Ticket};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -20,8 +20,8 @@ impl Gate {
     /// It may not; the refusal is on record or counted.
     pub fn attempt(&self, ask: Ask) -> Result<Attempted, Refused> {
         let mut state = lock(&self.state);
-        let busy =
-            (state.in_flight_of(ask.session) >= IN_FLIGHT_PER_CONNECTION).then_some(Denial::Busy);
+        let busy = (state.in_flight_of(ask.connection) >= IN_FLIGHT_PER_CONNECTION)
+            .then_some(Denial::Busy);
         if let Some(why) = state.refusal(&ask).or(busy) {
             return Err(self.refuse(&mut state, &ask, why));
         }
@@ -37,6 +37,7 @@ impl Gate {
         let cancel = CancellationToken::new();
         let call = Call {
             session: ask.session,
+            connection: ask.connection,
             channel: ask.target.channel.clone(),
             secret: ask.secret.clone(),
             stage: Stage::Attempted,
@@ -110,10 +111,10 @@ impl Gate {
 }
 
 impl State {
-    fn in_flight_of(&self, session: SessionId) -> usize {
+    fn in_flight_of(&self, connection: ConnectionId) -> usize {
         self.calls
             .values()
-            .filter(|call| call.session == session)
+            .filter(|call| call.connection == connection)
             .count()
     }
 }

@@ -380,3 +380,26 @@ fn a_run_revoked_before_a_restart_is_still_revoked_for_its_holder() {
         );
     });
 }
+
+#[test]
+fn a_connection_with_64_calls_under_way_is_busy_and_its_neighbour_is_not() {
+    alone(|| {
+        let (_, gate, session) = world();
+        let under_way: Vec<_> = (0..64)
+            .map(|number| gate.attempt(ask(session, number, false)).unwrap())
+            .collect();
+        let neighbour = Ask {
+            connection: ConnectionId::from_bytes([2; 10]),
+            ..ask(session, 101, false)
+        };
+
+        let refused = gate
+            .attempt(ask(session, 100, false))
+            .map(|_| ())
+            .unwrap_err();
+
+        assert_eq!(refused.why, Denial::Busy);
+        assert!(gate.attempt(neighbour).is_ok());
+        drop(under_way);
+    });
+}
