@@ -32,6 +32,9 @@ use crate::{
 /// How long running calls may take to end when the daemon stops; what is left then is unresolved.
 const STOP_GRACE: Duration = Duration::from_secs(10);
 
+/// How long a connection may take to flush what waits and to put its end on record.
+const END_OF_CONNECTION: Duration = Duration::from_secs(1);
+
 /// How often refusals of a flood are counted into the log.
 const COUNT_EVERY: Duration = Duration::from_secs(1);
 
@@ -176,7 +179,7 @@ async fn serve(
     daemon.stop.cancel();
     tasks.close();
     // Answers that are on their way reach their readers; whoever does not read is not waited for.
-    drop(tokio::time::timeout(Duration::from_secs(1), tasks.wait()).await);
+    drop(tokio::time::timeout(END_OF_CONNECTION * 2, tasks.wait()).await);
     Ok(())
 }
 
@@ -196,7 +199,7 @@ async fn until_stop(daemon: Arc<Daemon>, work: impl Future<Output = ()>) {
     let stop = daemon.stop.clone();
     tokio::select! {
         () = work => {}
-        () = async { stop.cancelled().await; tokio::time::sleep(Duration::from_millis(200)).await; } => {}
+        () = async { stop.cancelled().await; tokio::time::sleep(END_OF_CONNECTION).await; } => {}
     }
 }
 
