@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use model::{Exit, Explain, Fault, Home};
 
-use crate::{activity, audit, channels, daemon, drill, mcp, reconcile, sessions, vault};
+use crate::{
+    activity, audit, channels, daemon, drill, inspect, mcp, ps, reconcile, sessions, snapshot, vault,
+};
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
 #[derive(Debug, Parser)]
@@ -32,6 +34,12 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    /// Say what is left over, whose it was, and what to do next.
+    Ps(ps::PsArgs),
+    /// Tell all about one process.
+    Inspect(inspect::InspectArgs),
+    /// Keep everything that can be seen, as evidence.
+    Snapshot(snapshot::SnapshotArgs),
     /// Set up: start the daemon, make the vault.
     Init(daemon::InitArgs),
     /// Start the daemon.
@@ -77,6 +85,9 @@ impl Cli {
     pub(crate) fn run(self) -> Result<Exit, Explain> {
         let home = self.global.home(self.verb.is_sensitive())?;
         match self.verb {
+            Verb::Ps(args) => ps::run(&home, &args),
+            Verb::Inspect(args) => inspect::run(&home, &args),
+            Verb::Snapshot(args) => snapshot::run(&home, &args),
             Verb::Init(args) => daemon::init(&home, &args),
             Verb::Up(args) => daemon::up(&home, &args),
             Verb::Down => daemon::down(&home),
@@ -102,7 +113,10 @@ impl Verb {
         match self {
             Self::Unlock(_) | Self::Vault(_) => true,
             Self::Channels(verb) => verb.is_apply(),
-            Self::Init(_)
+            Self::Ps(_)
+            | Self::Inspect(_)
+            | Self::Snapshot(_)
+            | Self::Init(_)
             | Self::Up(_)
             | Self::Down
             | Self::Status(_)

@@ -10,10 +10,14 @@ mod channels;
 mod cli;
 mod daemon;
 mod drill;
+mod inspect;
 mod mcp;
 mod operator;
+mod ps;
 mod reconcile;
 mod sessions;
+mod snapshot;
+mod survey;
 mod ui;
 mod vault;
 

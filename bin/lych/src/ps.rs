@@ -1,0 +1,299 @@
+//! `lych ps`: what is left over, whose it was, and one next command.
+
+pub(crate) mod words;
+
+use clap::Args;
+use model::{Exit, Explain, Home};
+use verdict::{Confidence, Extent, Finding, Report, Verdict, command_text};
+
+use crate::{
+    survey::{Closer, Survey},
+    ui,
+};
+use words::{WIDTH, age, cut, memory, verdict_words, wrap};
+
+#[derive(Debug, Args)]
+pub(crate) struct PsArgs {
+    /// Tell of every process, also of those that nobody configured.
+    #[arg(long)]
+    all: bool,
+    /// End with 3 if something is left over, with 1 if that could not be told.
+    #[arg(long)]
+    exit_code: bool,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Looks, judges and tells.
+///
+/// # Errors
+/// The processes cannot be listed.
+pub(crate) fn run(home: &Home, args: &PsArgs) -> Result<Exit, Explain> {
+    let extent = if args.all {
+        Extent::Everything
+    } else {
+        Extent::Servers
+    };
+    let report = Survey::take(home, Closer::Candidates, extent)?.report;
+    if args.json {
+        ui::json(&report)?;
+    } else {
+        ui::data(&page(&report, args.all))?;
+    }
+    Ok(if args.exit_code {
+        exit(&report)
+    } else {
+        Exit::Done
+    })
+}
+
+/// Not being able to tell is no "nothing left over".
+fn exit(report: &Report) -> Exit {
+    let blind = report
+        .unreadable
+        .iter()
+        .any(|gap| gap.pid.is_none() && gap.what == "unix sockets");
+    if report.sums.orphaned > 0 {
+        Exit::Negative
+    } else if report.sums.unknown > 0 || blind {
+        Exit::Failed
+    } else {
+        Exit::Done
+    }
+}
+
+/// Returns the whole page.
+fn page(report: &Report, all: bool) -> String {
+    let mut lines = vec![sums(report)];
+    for (verdict, confidence) in sections(report) {
+        let findings: Vec<&Finding> = report
+            .findings
+            .iter()
+            .filter(|one| one.verdict == verdict && one.confidence == confidence)
+            .collect();
+        if verdict.is_in_use() && !all {
+            continue;
+        }
+        lines.push(String::new());
+        let head = format!("{} ({})", verdict_words(verdict), confidence.word());
+        lines.extend(wrap(&head, 0));
+        for group in groups(&findings) {
+            lines.extend(tell(&group));
+        }
+    }
+    if !all {
+        lines.extend(in_use(report));
+    }
+    lines.push(String::new());
+    lines.extend(next(report));
+    lines.join("\n") + "\n"
+}
+
+fn sums(report: &Report) -> String {
+    let sums = &report.sums;
+    let mut parts = vec![
+        format!("{} processes", sums.processes),
+        format!("{} in use", sums.live),
+        format!("{} left over", sums.orphaned),
+    ];
+    if sums.orphaned > 0 {
+        parts.push(memory(sums.orphaned_rss_bytes));
+    }
+    if sums.suspected > 0 {
+        parts.push(format!("{} suspect", sums.suspected));
+    }
+    if sums.unknown > 0 {
+        parts.push(format!("{} unknown", sums.unknown));
+    }
+    if sums.not_readable > 0 {
+        parts.push(format!("{} not readable", sums.not_readable));
+    }
+    cut(&parts.join(" · "), WIDTH)
+}
+
+/// The verdicts that occur, in the order of the report, the surest of each first.
+fn sections(report: &Report) -> Vec<(Verdict, Confidence)> {
+    let mut found: Vec<(Verdict, Confidence)> = report
+        .findings
+        .iter()
+        .map(|finding| (finding.verdict, finding.confidence))
+        .collect();
+    found.sort_unstable_by_key(|(verdict, confidence)| (*verdict, std::cmp::Reverse(*confidence)));
+    found.dedup();
+    found
+}
+
+/// Findings that a person need not tell apart: same server or command, same authority, same add-ons.
+fn groups<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
+    let mut groups: Vec<Vec<&Finding>> = Vec::new();
+    for finding in findings {
+        let alike = |other: &&Finding| {
+            other.session == finding.session
+                && other.server.as_ref().map(|one| (&one.name, one.client))
+                    == finding.server.as_ref().map(|one| (&one.name, one.client))
+                && command_text(&other.root) == command_text(&finding.root)
+                && other.authority.level == finding.authority.level
+                && other.also == finding.also
+        };
+        let group = groups
+            .iter_mut()
+            .find(|group| group.first().is_some_and(alike));
+        match group {
+            Some(group) => group.push(finding),
+            None => groups.push(vec![finding]),
+        }
+    }
+    groups
+}
+
+fn tell(group: &[&Finding]) -> Vec<String> {
+    let Some(first) = group.first() else {
+        return Vec::new();
+    };
+    let bytes: u64 = group.iter().map(|one| rss(one)).sum();
+    let ages = group.iter().map(|one| one.root.elapsed_ms);
+    let (youngest, oldest) = (ages.clone().min().unwrap_or(0), ages.max().unwrap_or(0));
+    let since = if age(youngest) == age(oldest) {
+        age(oldest)
+    } else {
+        format!("{}-{}", age(youngest), age(oldest))
+    };
+    let name = match &first.server {
+        Some(server) => format!("{} ({})", server.name, server.client),
+        None => command_text(&first.root).to_string(),
+    };
+    let who = match group.len() {
+        1 => format!("pid {}", first.root.pid),
+        many => format!("{many} ×"),
+    };
+    let also: Vec<&str> = first.also.iter().copied().map(words::also_word).collect();
+    let mut head = format!("  {who:<11} {since:>6} {:>7}  {name}", memory(bytes));
+    if !also.is_empty() {
+        // Before the name, which may be long and is cut.
+        head = format!(
+            "  {who:<11} {since:>6} {:>7}  {}  {name}",
+            memory(bytes),
+            also.join(" ")
+        );
+    }
+    let mut lines = vec![cut(&head, WIDTH)];
+    if group.len() > 1 {
+        let pids: Vec<String> = group.iter().map(|one| one.root.pid.to_string()).collect();
+        lines.push(cut(&format!("      pids {}", pids.join(" ")), WIDTH));
+    }
+    if first.server.is_some() {
+        lines.push(cut(&format!("      {}", command_text(&first.root)), WIDTH));
+    }
+    lines.extend(owner(first));
+    lines.extend(authority(first));
+    lines
+}
+
+fn rss(finding: &Finding) -> u64 {
+    let members: u64 = finding.members.iter().map(|member| member.rss_bytes).sum();
+    finding.root.rss_bytes + members
+}
+
+fn owner(finding: &Finding) -> Vec<String> {
+    let run = finding.session.map(|session| format!("run {session}"));
+    let owner = finding.owner.as_ref().map(|owner| {
+        let command: Vec<String> = owner
+            .command
+            .value()
+            .into_iter()
+            .flatten()
+            .map(ToString::to_string)
+            .collect();
+        let state = match (owner.alive, &owner.stuck_since) {
+            (false, _) => "is dead",
+            (true, Some(_)) => "is stopped",
+            (true, None) => "lives",
+        };
+        format!("owner pid {} {state}: {}", owner.pid, command.join(" "))
+    });
+    let text: Vec<String> = run.into_iter().chain(owner).collect();
+    if text.is_empty() {
+        return Vec::new();
+    }
+    vec![cut(&format!("      {}", text.join(", ")), WIDTH)]
+}
+
+fn authority(finding: &Finding) -> Vec<String> {
+    if finding.verdict.is_in_use() || finding.verdict == Verdict::Zombie {
+        return Vec::new();
+    }
+    vec![cut(
+        &format!("      {}", words::authority_words(&finding.authority)),
+        WIDTH,
+    )]
+}
+
+/// One line for what is as it should be.
+fn in_use(report: &Report) -> Vec<String> {
+    let mut names: Vec<String> = report
+        .findings
+        .iter()
+        .filter(|finding| finding.verdict.is_in_use())
+        .filter_map(|finding| finding.server.as_ref())
+        .map(|server| server.name.to_string())
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    names.sort_unstable();
+    let mut counted: Vec<(String, usize)> = Vec::new();
+    for name in names {
+        match counted.last_mut() {
+            Some((last, count)) if *last == name => *count += 1,
+            _ => counted.push((name, 1)),
+        }
+    }
+    let text: Vec<String> = counted
+        .into_iter()
+        .map(|(name, count)| match count {
+            1 => name,
+            many => format!("{name} ×{many}"),
+        })
+        .collect();
+    let line = format!("In use: {}", text.join(", "));
+    vec![String::new(), cut(&line, WIDTH)]
+}
+
+/// What was not seen, and one next command.
+fn next(report: &Report) -> Vec<String> {
+    let sums = &report.sums;
+    let find = |test: &dyn Fn(&Finding) -> bool| report.findings.iter().find(|one| test(one));
+    let orphan = find(&|one| one.verdict.is_orphan());
+    let doubtful = find(&|one| {
+        one.verdict == Verdict::LogicalOrphanSuspect
+            || one.verdict == Verdict::Unknown && one.server.is_some()
+    });
+    let mut lines = Vec::new();
+    if orphan.is_none() && doubtful.is_none() {
+        lines.extend(wrap(nothing(report), 0));
+    }
+    let proven = find(&|one| one.verdict.is_orphan() && one.confidence == Confidence::Proven);
+    let logical = find(&|one| one.verdict == Verdict::LogicalOrphan);
+    if let Some(finding) = logical {
+        lines.push(format!("Next: lych contain {} --dry-run", finding.id));
+    } else if proven.is_some() {
+        lines.push("Next: lych contain --orphans --dry-run".to_owned());
+    } else if let Some(finding) = orphan.or(doubtful) {
+        lines.push(format!("Next: lych inspect {}", finding.root.pid));
+    } else if sums.not_readable > 0 {
+        lines.push("Next: sudo lych ps, to see other users' processes too".to_owned());
+    }
+    lines
+}
+
+const fn nothing(report: &Report) -> &'static str {
+    if report.complete {
+        "Nothing that is left over was found."
+    } else {
+        "Nothing that is left over was found among what could be read."
+    }
+}
+
+#[cfg(test)]
+mod tests;
