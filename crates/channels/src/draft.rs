@@ -1,6 +1,22 @@
 //! The draft in `config.toml`: read strictly, and refused with the line and a way out.
 //!
 //! A key that is not known is refused: a misspelled one would silently leave its default in force.
+//!
+//! | key | values | left out |
+//! |---|---|---|
+//! | `admission` | `allow`, `ask` | `ask` |
+//! | `channel.NAME.kind` | `http` (`ssh` is not available yet) | refused |
+//! | `….base` | a [`Destination`](model::Destination) | refused |
+//! | `….secret` | a name in the vault | no secret is sent |
+//! | `….inject` | `{ header, format }`, the format with `{secret}` once | `Authorization`, `Bearer {secret}`; other headers `{secret}` |
+//! | `….ca` | certificates as PEM text, believed instead of the system's | the system's authorities |
+//! | `….on_client_lost` | `finish`, `cancel` | `finish` |
+//! | `….operation[].name` | a name, once in its channel | refused |
+//! | `….operation[].allow` | [`Allow`](crate::Allow) lines; the first operation that matches is taken | nothing is allowed |
+//! | `….operation[].approve` | `never` (others are not available yet) | `never` |
+//! | `….operation[].idempotency` | `{ header, window }`, `"none"` | `"none"` |
+//! | `….operation[].job` | `{ id, status, cancel }`, the last two may be left out | none |
+//! | `….operation[].result_kept` | `remote`, `nowhere` | shown as not bounded |
 
 use std::{collections::BTreeMap, fmt::Display, ops::Range, str::FromStr};
 
