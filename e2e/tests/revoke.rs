@@ -121,15 +121,18 @@ async fn call_until_refused(gateway: Gateway, who: Asker, name: String) -> Round
     seen
 }
 
-/// Revokes a run and returns when the answer was there, and which calls it named.
+/// Revokes a run and returns when that held, and which calls its answer names.
+///
+/// It holds before it is on disk, so this moment is earlier than the answer and the claim is the stronger one.
 async fn revoke(gate: &Gate, session: SessionId) -> (Instant, BTreeSet<CallId>) {
     let closed = gate.close(Scope::Run { session }, Foreign::new("test"), None);
+    let held = Instant::now();
     let receipt = closed.ticket.await;
     assert!(receipt.is_ok(), "the revocation is not on record");
-    (Instant::now(), closed.in_flight.into_iter().collect())
+    (held, closed.in_flight.into_iter().collect())
 }
 
-/// One run, its callers and its end. Returns how many calls were named and how many came behind the answer.
+/// One run, its callers and its end. Returns how many calls were named and how many came behind.
 async fn round(house: &House, number: u64, wait: Duration) -> (usize, usize) {
     let known = house.target.count();
     let who = house.admit(number);
@@ -145,7 +148,7 @@ async fn round(house: &House, number: u64, wait: Duration) -> (usize, usize) {
         .collect();
     // Not a wait for anything: the moment itself is what is drawn.
     tokio::time::sleep(wait).await;
-    let (answered, in_flight) = revoke(&house.gate, who.session).await;
+    let (held, in_flight) = revoke(&house.gate, who.session).await;
     let mut seen = Round::default();
     for caller in callers {
         let one = caller.await.expect("a caller that did not fail");
@@ -157,7 +160,7 @@ async fn round(house: &House, number: u64, wait: Duration) -> (usize, usize) {
         .target
         .requests_since(known)
         .into_iter()
-        .filter(|request| request.instant > answered)
+        .filter(|request| request.instant > held)
         .collect();
     for request in &behind {
         let call = seen.calls.get(&request.path);
@@ -200,7 +203,7 @@ fn prove_revoke() {
     proof.row("callers in each", CALLERS);
     proof.row("requests received outside", house.target.count());
     proof.row("calls named as in flight", named);
-    proof.row("received behind the revocation's answer, all named", behind);
+    proof.row("received behind the revocation, all named", behind);
     proof.row("cleared behind the revocation of their run", 0);
     proof.row("verdict of verify", format!("{:?}", report.verdict));
     proof.end();
