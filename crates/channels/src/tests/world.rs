@@ -167,9 +167,9 @@ pub(super) fn post(address: SocketAddr) -> Plan {
 /// Long enough for a loaded machine to answer, short enough for a test that waits for its end.
 pub(super) fn short() -> Limits {
     Limits {
-        connect: Duration::from_millis(300),
-        head: Duration::from_millis(300),
-        whole: Duration::from_millis(600),
+        connect: Duration::from_millis(1000),
+        head: Duration::from_millis(1000),
+        whole: Duration::from_millis(1500),
         answer_bytes: 1000,
     }
 }
