@@ -48,8 +48,10 @@ pub enum Source {
     /// A launch record or the environment names it; nothing confirms that.
     Hint,
     /// Nothing names a run.
-    Nothing {
-        /// Whether the records were asked, and if not why.
+    Nothing,
+    /// The records could not be asked, and no hint names a run.
+    NotAsked {
+        /// Why not.
         why: String,
     },
 }
@@ -79,7 +81,10 @@ impl Preserved {
                 known(desk.authority.session(session)),
                 known(desk.authority.calls(session)),
             ),
-            None => (Known::Yes(None), Known::Yes(Vec::new())),
+            None => match not_asked(&processes) {
+                Some(why) => (Known::unknown(why), Known::unknown(why)),
+                None => (Known::Yes(None), Known::Yes(Vec::new())),
+            },
         };
         let body = Attribute {
             processes,
@@ -100,11 +105,13 @@ impl Preserved {
 impl Attribute {
     /// Returns why no run is known to own these processes.
     pub(crate) fn why_nobody(&self) -> String {
-        let why = self.processes.iter().find_map(|one| match &one.source {
-            Source::Nothing { why } => Some(why.clone()),
-            Source::Record | Source::Operator | Source::Hint => None,
-        });
-        why.unwrap_or_else(|| NOBODY.to_owned())
+        self.not_asked()
+            .map_or_else(|| NOBODY.to_owned(), str::to_owned)
+    }
+
+    /// Returns why the records could not be asked, if a run may be missing for that reason.
+    pub(crate) fn not_asked(&self) -> Option<&str> {
+        not_asked(&self.processes)
     }
 }
 
@@ -130,13 +137,10 @@ fn attribution(subject: &Subject, named: Option<SessionId>, desk: &mut Desk<'_>)
         (Ok(Some(session)), _, _) => (Some(*session), Source::Record),
         (_, Some(session), _) => (Some(session), Source::Operator),
         (_, None, Some(session)) => (Some(session), Source::Hint),
-        (Ok(None), None, None) => {
-            let why = NOBODY.to_owned();
-            (None, Source::Nothing { why })
-        }
+        (Ok(None), None, None) => (None, Source::Nothing),
         (Err(error), None, None) => {
             let why = error.to_string();
-            (None, Source::Nothing { why })
+            (None, Source::NotAsked { why })
         }
     };
     Attribution {
@@ -144,6 +148,13 @@ fn attribution(subject: &Subject, named: Option<SessionId>, desk: &mut Desk<'_>)
         session,
         source,
     }
+}
+
+fn not_asked(processes: &[Attribution]) -> Option<&str> {
+    processes.iter().find_map(|one| match &one.source {
+        Source::NotAsked { why } => Some(why.as_str()),
+        Source::Record | Source::Operator | Source::Hint | Source::Nothing => None,
+    })
 }
 
 /// Commands repeat, runs do not: processes of two runs are two incidents.

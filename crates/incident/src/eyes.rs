@@ -11,6 +11,10 @@ pub trait Eyes {
     /// # Errors
     /// There is nothing to see them with.
     fn look(&mut self) -> io::Result<Look>;
+
+    /// Tells whether a living client uses this process: then it is nobody's replacement. Asked only of a
+    /// process that looks like one.
+    fn is_in_use(&mut self, process: &ProcessId) -> bool;
 }
 
 /// One look at all processes.
@@ -22,8 +26,6 @@ pub struct Look {
     pub complete: bool,
     /// How many things could not be read.
     pub unreadable: usize,
-    /// The whole of it as JSON, command lines redacted and environment by name only: the evidence.
-    pub snapshot: Vec<u8>,
     /// Every process in it.
     pub processes: Vec<Sight>,
 }
@@ -35,6 +37,4 @@ pub struct Sight {
     pub process: ProcessRef,
     /// Its parent, if that was seen in the same look.
     pub parent: Option<ProcessId>,
-    /// Whether a living client uses it: then it is nobody's replacement.
-    pub in_use: bool,
 }

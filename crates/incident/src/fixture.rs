@@ -178,16 +178,18 @@ impl Eyes for ProcEyes {
             Some(Sight {
                 process: handle.describe().ok()?,
                 parent: parent.map(|parent| parent.id().clone()),
-                in_use: false,
             })
         };
         Ok(Look {
             observed_at: wall(150),
             complete: true,
             unreadable: 0,
-            snapshot: b"{\"schema\":\"lych.snapshot/v1\"}\n".to_vec(),
             processes: handles.iter().filter_map(sight).collect(),
         })
+    }
+
+    fn is_in_use(&mut self, _process: &ProcessId) -> bool {
+        false
     }
 }
 
@@ -243,6 +245,7 @@ impl Scene {
         Selection {
             subjects: pids.iter().map(|pid| subject(*pid)).collect(),
             look: self.eyes.look().unwrap(),
+            snapshot: b"{\"schema\":\"lych.snapshot/v1\"}\n".to_vec(),
             findings: b"[]\n".to_vec(),
             session: None,
             reason: Some("left over".to_owned()),

@@ -3,7 +3,10 @@
 use model::{Foreign, Known, Operator, Wall};
 use serde::{Deserialize, Serialize};
 
-use crate::{case::Case, confirm::Confirmation, reconcile::Reconciled, revoke::Revoke, step::Body};
+use crate::{
+    case::Case, confirm::Confirmation, reconcile::Reconciled, revoke::Revoke, step::Body,
+    subject::Subject,
+};
 
 /// One thing that is still to be done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,11 +168,29 @@ fn processes(done: &Reconciled, items: &mut Vec<FollowUp>) {
     }
 }
 
+/// What a process reached through somebody else's socket is not ended with it.
+fn paths(subject: &Subject, items: &mut Vec<FollowUp>) {
+    if subject.reach.paths.is_empty() {
+        return;
+    }
+    let pid = subject.process.id.pid;
+    let paths: Vec<&str> = subject.reach.paths.iter().map(Foreign::raw).collect();
+    let what = format!(
+        "process {pid} could reach {}: look there for what it did",
+        paths.join(", ")
+    );
+    let id = format!("look:paths@{pid}");
+    items.push(FollowUp::new(FollowUpKind::Look, id, what, Some(pid)));
+}
+
 fn unseen(done: &Reconciled, items: &mut Vec<FollowUp>) {
     if let Confirmation::NotObserved { why } = &done.confirm {
         let what = format!("no refusal was seen ({why}): make sure that its authority is gone");
         let id = "look:refusal".to_owned();
         items.push(FollowUp::new(FollowUpKind::Look, id, what, None));
+    }
+    for subject in &done.preserve.subjects {
+        paths(subject, items);
     }
     for process in &done.preserve.left_out {
         let pid = process.id.pid;

@@ -14,6 +14,8 @@ pub struct Selection {
     pub subjects: Vec<Subject>,
     /// The look.
     pub look: Look,
+    /// All that it saw as JSON, command lines redacted and environment by name only: the evidence.
+    pub snapshot: Vec<u8>,
     /// The findings as JSON, as `ps --json` shows them: the evidence for every verdict.
     pub findings: Vec<u8>,
     /// The run, if the operator named one.
@@ -92,7 +94,7 @@ pub fn preserve(
     }
     let mut case = Case::create(home)?;
     let evidence = vec![
-        case.keep("snapshot.json", &selection.look.snapshot)?,
+        case.keep("snapshot.json", &selection.snapshot)?,
         case.keep("findings.json", &selection.findings)?,
     ];
     let body = Preserve {

@@ -2,7 +2,7 @@
 
 use model::{CallId, CallState, Known, ProcessId};
 use serde::{Deserialize, Serialize};
-use supervise::{EndRecord, Respawn, respawned};
+use supervise::{EndRecord, Respawn};
 use sys::process::Handle;
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     preserve::Preserve,
     revoke::Revoke,
     step::Body,
-    terminate::{Terminated, sightings},
+    terminate::{Terminated, came_back},
 };
 
 /// What both sides look like.
@@ -72,7 +72,7 @@ impl Terminated {
         let came_back = self.came_back(desk);
         let calls = match self.attribute.session {
             Some(session) => known(desk.authority.calls(session)),
-            None => Known::Yes(Vec::new()),
+            None => self.attribute.calls.clone(),
         };
         let open = calls.value().map(|calls| open(calls)).unwrap_or_default();
         let nobody_back = came_back.value().is_some_and(Vec::is_empty);
@@ -112,9 +112,9 @@ impl Terminated {
 
     fn came_back(&self, desk: &mut Desk<'_>) -> Known<Vec<Respawn>> {
         let ended: Vec<EndRecord> = all_ended(&self.case);
-        let now = match desk.eyes.look() {
-            Ok(look) => respawned(&ended, &sightings(&look)),
-            Err(error) => return Known::unknown(error.to_string()),
+        let now = match came_back(&ended, desk.eyes) {
+            Known::Yes(now) => now,
+            unknown @ Known::Unknown { .. } => return unknown,
         };
         let newest = self.case.newest(Body::terminate).filter(|_| self.fresh);
         let before = newest.and_then(|body| body.respawned.value().cloned());

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    attribute::{Attribute, Source},
+    attribute::Attribute,
     authority::{CallFact, Revocation},
     case::Case,
     fate::Fate,
@@ -222,14 +222,10 @@ impl<'a> Told<'a> {
         let Some(attribute) = self.attribute else {
             return Known::unknown(NOT_YET);
         };
-        let asked_in_vain = attribute.run.why().is_some()
-            || attribute.processes.iter().any(|one| {
-                matches!(&one.source, Source::Nothing { why } if why.starts_with("no daemon"))
-            });
-        match attribute.session {
-            Some(session) => Known::Yes(Some(session)),
-            None if asked_in_vain => Known::unknown(attribute.why_nobody()),
-            None => Known::Yes(None),
+        match (attribute.session, attribute.not_asked()) {
+            (Some(session), _) => Known::Yes(Some(session)),
+            (None, Some(why)) => Known::unknown(why),
+            (None, None) => Known::Yes(None),
         }
     }
 

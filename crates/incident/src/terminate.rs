@@ -8,6 +8,7 @@ use supervise::{
     EndRecord, Evidence, Family, NotATarget, Plan, Respawn, Sighting, Standing, Target, respawned,
     terminate,
 };
+use sys::process::Handle;
 
 use crate::{
     attribute::Attribute,
@@ -15,7 +16,7 @@ use crate::{
     confirm::{Confirmation, Confirmed},
     desk::Desk,
     error::IncidentError,
-    eyes::{Eyes, Look},
+    eyes::{Eyes, Sight},
     folder::{EvidenceFile, to_json},
     preserve::Preserve,
     revoke::Revoke,
@@ -209,13 +210,17 @@ impl Family for Brood<'_> {
 }
 
 fn adopt(case: &Case, kept: &mut Vec<EvidenceFile>, process: &ProcessRef) -> Option<Target> {
+    // Held once more for its full identity, before anything is written about it.
+    let process = Handle::reopen(&process.id).and_then(|handle| handle.describe());
+    let process = process.ok()?;
+    let name = format!("child-{}.json", process.id.pid);
+    let json = to_json(&process).ok()?;
     let target = Target::verify(&Evidence {
-        process: process.clone(),
+        process,
         standing: Standing::Endable,
     })
     .ok()?;
-    let name = format!("child-{}.json", process.id.pid);
-    let file = case.keep(&name, &to_json(process).ok()?).ok()?;
+    let file = case.keep(&name, &json).ok()?;
     kept.push(file);
     Some(target)
 }
@@ -226,24 +231,29 @@ fn watch(ended: &[EndRecord], at_most: Duration, eyes: &mut dyn Eyes) -> Known<V
     }
     let until = std::time::Instant::now() + at_most;
     loop {
-        let found = match eyes.look() {
-            Ok(look) => respawned(ended, &sightings(&look)),
-            Err(error) => return Known::unknown(error.to_string()),
-        };
-        if !found.is_empty() || std::time::Instant::now() >= until {
-            return Known::Yes(found);
+        let found = came_back(ended, eyes);
+        let nobody = found.value().is_some_and(Vec::is_empty);
+        if !nobody || std::time::Instant::now() >= until {
+            return found;
         }
         std::thread::sleep(WATCH_EVERY);
     }
 }
 
-pub(crate) fn sightings(look: &Look) -> Vec<Sighting> {
-    let sight = |sight: &crate::eyes::Sight| Sighting {
-        process: sight.process.clone(),
-        parent: sight.parent.clone(),
+/// Looks once for processes that somebody started in the place of ended ones.
+pub(crate) fn came_back(ended: &[EndRecord], eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
+    let look = match eyes.look() {
+        Ok(look) => look,
+        Err(error) => return Known::unknown(error.to_string()),
     };
-    let free = look.processes.iter().filter(|sight| !sight.in_use);
-    free.map(sight).collect()
+    let sighting = |sight: Sight| Sighting {
+        process: sight.process,
+        parent: sight.parent,
+    };
+    let all: Vec<Sighting> = look.processes.into_iter().map(sighting).collect();
+    let mut found = respawned(ended, &all);
+    found.retain(|respawn| !eyes.is_in_use(&respawn.now.id));
+    Known::Yes(found)
 }
 
 fn millis(duration: Duration) -> u64 {
