@@ -6,9 +6,14 @@ use std::{
     thread::JoinHandle,
 };
 
-use ledger::{EndorsedHow, EpochEndorsed, EpochOpened, Records, RootEndorsed};
-use model::{Clock, Digest, Entry, EpochId, Journal, Kind, LogId, Receipt, Seq, Ticket, Wall};
-use sys::lock::Lock;
+use ledger::{
+    EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, Records, RootEndorsed, file_digest,
+    key_file_of,
+};
+use model::{
+    Clock, Digest, Entry, EpochId, Journal, Kind, LogId, Receipt, Seq, SessionId, Ticket, Wall,
+};
+use sys::{durable, lock::Lock};
 
 use crate::{
     AuditError, Health, Options, Recovered, RootSigner, Stats,
@@ -180,6 +185,31 @@ impl Audit {
         writer.root = new.public();
         let (epoch, public) = (self.epoch, writer.signing.verifying_key().to_bytes());
         self.endorse_epoch(&mut writer, EndorsedHow::OwnRun, epoch, public, new)
+    }
+
+    /// Destroys the data key of a run: its sealed bodies can never be opened again, and the log says so.
+    ///
+    /// On record first, then gone: a crash between leaves a file that the next start removes. Swapped, the missing
+    /// file would look like damage.
+    ///
+    /// # Errors
+    /// The run has no key file, the erasure could not be recorded, or the file could not be removed.
+    pub fn erase(&self, session: SessionId) -> Result<Receipt, AuditError> {
+        let path = key_file_of(&self.dir, session);
+        let file = std::fs::read(&path).map_err(AuditError::io("read", &path))?;
+        let erased = KeyErased {
+            sha256: file_digest(&file),
+        };
+        let draft = Draft {
+            session: Some(session),
+            ..Draft::clear(Kind::KeyErased, erased.encode())
+        };
+        let receipt = self.shared.push(draft, &*self.clock).wait()?;
+        lock(&self.keys).forget(session);
+        std::fs::remove_file(&path)
+            .and_then(|()| durable::sync_folder_of(&path))
+            .map_err(AuditError::io("remove", &path))?;
+        Ok(receipt)
     }
 
     /// Ends this daemon run in order: nothing more is taken, what is queued is written, `HEAD` confirms the end.

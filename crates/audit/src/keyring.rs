@@ -30,6 +30,11 @@ impl KeyRing {
     pub(crate) fn add(&mut self, session: SessionId, key: DataKey) {
         self.runs.insert(session, key);
     }
+
+    /// Wipes a run's key; what is sealed for the run from here on is sealed under the daemon run's key.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.runs.remove(&session);
+    }
 }
 
 /// Draws a new data key.

@@ -11,6 +11,8 @@ mod audit;
 mod commit;
 mod create;
 mod error;
+#[cfg(test)]
+mod faults;
 mod health;
 mod journals;
 mod keyring;

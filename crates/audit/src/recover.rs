@@ -53,6 +53,7 @@ struct Past {
     calls: Calls,
     sessions: Sessions,
     repaired: BTreeSet<(u64, u64, Digest)>,
+    erased: BTreeSet<SessionId>,
     last_kind: Option<Kind>,
 }
 
@@ -76,6 +77,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     let (past, root) = judge(dir, log_id, origin.as_ref().map(|origin| origin.root).ok())?;
     let origin = origin.map_err(|why| AuditError::Unknown(why.to_string()))?;
     let repairs = quarantine::repair(dir, &past.end, &past.repaired)?;
+    finish_erasures(dir, &past.erased)?;
     let (writer, keys, opened) = begin(options, log_id, origin.recipient, root, &past)?;
     let recovered = Recovered {
         created,
@@ -179,7 +181,7 @@ fn refuse(report: &Report) -> Result<(), AuditError> {
 fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop> {
     let mut scan = Scan::new(dir, log_id, signatures);
     let (mut calls, mut sessions) = (Calls::default(), Sessions::default());
-    let mut repaired = BTreeSet::new();
+    let (mut repaired, mut erased) = (BTreeSet::new(), BTreeSet::new());
     let mut last_kind = None;
     let end = loop {
         match scan.step()? {
@@ -196,6 +198,8 @@ fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop>
                         repaired.insert((says.segment, says.offset, says.sha256));
                     }
                 }
+                let gone = batch.records().filter(|r| r.header.kind == Kind::KeyErased);
+                erased.extend(gone.filter_map(|record| record.header.session));
                 // Only what is still open is needed, so memory does not grow with the log.
                 calls.keep_unsettled();
             }
@@ -209,8 +213,23 @@ fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop>
         calls,
         sessions,
         repaired,
+        erased,
         last_kind,
     })
+}
+
+/// Removes the key files whose erasure is on record, in case a crash came between.
+fn finish_erasures(dir: &Path, erased: &BTreeSet<SessionId>) -> Result<(), AuditError> {
+    for session in erased {
+        let path = key_file_of(dir, session);
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(AuditError::io("remove", path)(error));
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 /// Makes the keys of a daemon run, and the writer that uses them.

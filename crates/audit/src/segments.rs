@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -18,6 +18,8 @@ pub(crate) trait Store: Send {
     fn sync(&self) -> io::Result<()>;
     /// Ends the file at `len`.
     fn cut(&self, len: u64) -> io::Result<()>;
+    /// Tells whether `path` still names this file.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 }
 
 impl Store for File {
@@ -32,6 +34,11 @@ impl Store for File {
     fn cut(&self, len: u64) -> io::Result<()> {
         self.set_len(len)?;
         self.sync_all()
+    }
+
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        let (ours, named) = (self.metadata()?, std::fs::symlink_metadata(path)?);
+        Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino()))
     }
 }
 

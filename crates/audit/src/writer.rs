@@ -314,6 +314,10 @@ impl Writer {
             return;
         };
         self.pinned.written = Instant::now();
+        if let Err(why) = self.still_in_place() {
+            self.poisoned.get_or_insert(why);
+            return;
+        }
         let place = (committed.seq, committed.id, committed.at);
         let head = Head::signed(self.log_id, place, self.epoch, |message| {
             self.signing.sign(message).to_bytes()
@@ -324,6 +328,16 @@ impl Writer {
                 self.pinned.problem = None;
             }
             Err(error) => self.pinned.problem = Some(error.to_string()),
+        }
+    }
+
+    /// A log that somebody removed or replaced while it is written would go on into nowhere.
+    fn still_in_place(&self) -> Result<(), String> {
+        let path = &self.segment.path;
+        match self.segment.store.is_at(path) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(format!("{} was replaced", path.display())),
+            Err(error) => Err(format!("{} is gone: {error}", path.display())),
         }
     }
 }

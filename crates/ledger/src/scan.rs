@@ -29,7 +29,7 @@ use batch::{Accepted, Collected};
 
 /// How often, and after how long, a tail is looked at again: a writer may have been scheduled away in the middle of a
 /// write. If nothing changes meanwhile, nobody writes.
-const LOOKS: usize = 10;
+const LOOKS: usize = 5;
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Which commits' signatures are checked.

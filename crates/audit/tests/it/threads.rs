@@ -75,7 +75,9 @@ fn a_verifier_beside_a_busy_writer_never_raises_a_false_alarm() {
             let mut looks = 0;
             while !done.load(Ordering::Relaxed) {
                 let report = verify(&world.dir(), &VerifyOptions::default());
-                assert_eq!(report.verdict, Verdict::IntactLocalPin, "{report}");
+                // A write that is under way looks like a torn one; neither is an alarm.
+                let calm = [Verdict::IntactLocalPin, Verdict::TornTail];
+                assert!(calm.contains(&report.verdict), "{report}");
                 assert_eq!(report.exit(), Exit::Done, "{report}");
                 looks += 1;
             }

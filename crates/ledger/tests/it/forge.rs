@@ -1,0 +1,283 @@
+//! A second writer of the format, which also writes what must not be.
+
+use std::{fs, path::PathBuf};
+
+use ed25519_dalek::{Signer, SigningKey};
+use ledger::{
+    Commit, EndorsedHow, EpochEndorsed, EpochOpened, Head, Header, KeyClear, KeyErased, Origin,
+    Report, Sealing, SegmentHeader, VerifyOptions, encode_frame, file_digest, frame_id,
+    key_file_of, segment_file, signed_message, verify,
+};
+use model::{CallId, Digest, EpochId, Kind, LogId, Seq, SessionId, Stamp, Wall};
+use tempfile::TempDir;
+
+pub const RUN: SessionId = SessionId::from_bytes([1; 10]);
+pub const CALL: CallId = CallId::from_bytes([2; 10]);
+
+/// A log under construction, with all keys that belong to it.
+pub struct Forge {
+    folder: TempDir,
+    pub log_id: LogId,
+    pub root: SigningKey,
+    pub signing: SigningKey,
+    pub epoch: EpochId,
+    bytes: Vec<u8>,
+    head: Digest,
+    next: Seq,
+    first: Seq,
+}
+
+/// What a record says besides its kind.
+#[derive(Default, Clone)]
+pub struct Says {
+    pub session: Option<SessionId>,
+    pub call: Option<CallId>,
+    pub refers_to: Option<Seq>,
+    pub body: Vec<u8>,
+}
+
+impl Forge {
+    pub fn new() -> Self {
+        Self::with_log(|text| text)
+    }
+
+    /// Begins a log whose `LOG` is changed by `edit` before anything is chained to it.
+    pub fn with_log(edit: impl FnOnce(Vec<u8>) -> Vec<u8>) -> Self {
+        let folder = TempDir::new().unwrap();
+        let root = SigningKey::from_bytes(&[7; 32]);
+        let origin = Origin {
+            root: root.verifying_key().to_bytes(),
+            recipient: "age1forged".to_owned(),
+            created: Wall::from_millis(1),
+        };
+        let log = edit(origin.encode().unwrap());
+        for sub in ["seg", "keys"] {
+            fs::create_dir(folder.path().join(sub)).unwrap();
+        }
+        fs::write(folder.path().join("LOG"), &log).unwrap();
+        let header = SegmentHeader {
+            log_id: Origin::id(&log),
+            index: 0,
+            first_seq: 1,
+            prev: Digest::from_bytes([0; 32]),
+        };
+        Self {
+            log_id: Origin::id(&log),
+            folder,
+            root,
+            signing: SigningKey::from_bytes(&[8; 32]),
+            epoch: EpochId::from_bytes([3; 10]),
+            bytes: header.encode(),
+            head: header.id(),
+            next: 1,
+            first: 1,
+        }
+    }
+
+    pub fn dir(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
+    pub fn next(&self) -> Seq {
+        self.next
+    }
+
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Changes the segment's header, and chains what follows to the changed one.
+    pub fn edit_segment_header(&mut self, edit: impl FnOnce(&mut Vec<u8>)) {
+        edit(&mut self.bytes);
+        self.head = file_digest(&self.bytes);
+    }
+
+    fn header(&self, kind: Kind, says: &Says) -> Header {
+        Header {
+            kind,
+            sealing: if kind.body_is_clear() {
+                Sealing::Clear
+            } else {
+                Sealing::Epoch
+            },
+            seq: self.next,
+            stamp: Stamp {
+                wall: Wall::from_millis(self.next),
+                boot_ms: self.next,
+            },
+            session: says.session,
+            call: says.call,
+            refers_to: says.refers_to,
+            prev: self.head,
+        }
+    }
+
+    fn append(&mut self, frame: &[u8]) -> Seq {
+        self.bytes.extend(frame);
+        self.head = frame_id(frame);
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// Appends a record and returns its number.
+    pub fn record(&mut self, kind: Kind, says: Says) -> Seq {
+        let frame = encode_frame(&self.header(kind, &says), &says.body).unwrap();
+        self.append(&frame)
+    }
+
+    /// Appends a record whose stored bytes are changed by `edit` before they are chained.
+    pub fn edited_record(&mut self, kind: Kind, edit: impl FnOnce(&mut [u8])) {
+        let mut frame = encode_frame(&self.header(kind, &Says::default()), b"").unwrap();
+        edit(&mut frame);
+        self.append(&frame);
+    }
+
+    /// Appends a commit that is what it should be.
+    pub fn commit(&mut self) -> Seq {
+        let key = self.signing.clone();
+        self.commit_by(&key, |commit| commit)
+    }
+
+    /// Appends a commit with changed fields, signed by `key`.
+    pub fn commit_by(&mut self, key: &SigningKey, change: impl FnOnce(Commit) -> Commit) -> Seq {
+        let header = self.header(Kind::Commit, &Says::default());
+        let mut commit = change(Commit {
+            epoch: self.epoch,
+            first_seq: self.first,
+            segment: 0,
+            offset: u64::try_from(self.bytes.len()).unwrap(),
+            signature: [0; 64],
+        });
+        let body = commit.encode();
+        let message = signed_message(self.log_id, &header, &body[..body.len() - 64]).unwrap();
+        commit.signature = key.sign(&message).to_bytes();
+        let frame = encode_frame(&header, &commit.encode()).unwrap();
+        let seq = self.append(&frame);
+        self.first = self.next;
+        seq
+    }
+
+    /// Opens a daemon run under the forge's present key and id.
+    pub fn open_epoch(&mut self) {
+        let key = self.key_file(self.epoch);
+        let opened = EpochOpened {
+            epoch: self.epoch,
+            public: self.signing.verifying_key().to_bytes(),
+            key,
+        };
+        self.record(
+            Kind::EpochOpened,
+            Says {
+                body: opened.encode(),
+                ..Says::default()
+            },
+        );
+    }
+
+    fn key_file(&self, id: impl std::fmt::Display) -> KeyClear {
+        let file = format!("the key of {id}");
+        fs::write(key_file_of(self.folder.path(), id), &file).unwrap();
+        KeyClear {
+            file: file_digest(file.as_bytes()),
+            commitment: Digest::from_bytes([0; 32]),
+        }
+    }
+
+    pub fn open_run(&mut self) {
+        let clear = self.key_file(RUN);
+        let body = [clear.encode().as_slice(), b"sealed"].concat();
+        self.record(
+            Kind::SessionOpened,
+            Says {
+                session: Some(RUN),
+                body,
+                ..Says::default()
+            },
+        );
+    }
+
+    pub fn erase_run(&mut self) {
+        let path = key_file_of(self.folder.path(), RUN);
+        let erased = KeyErased {
+            sha256: file_digest(&fs::read(&path).unwrap()),
+        };
+        self.record(
+            Kind::KeyErased,
+            Says {
+                session: Some(RUN),
+                body: erased.encode(),
+                ..Says::default()
+            },
+        );
+        fs::remove_file(path).unwrap();
+    }
+
+    /// Appends a record of `RUN` and `CALL`.
+    pub fn of_call(&mut self, kind: Kind, refers_to: Option<Seq>) -> Seq {
+        self.record(
+            kind,
+            Says {
+                session: Some(RUN),
+                call: Some(CALL),
+                refers_to,
+                body: b"sealed".to_vec(),
+            },
+        )
+    }
+
+    /// Appends an endorsement of `epoch` by `root`.
+    pub fn endorse(&mut self, root: &SigningKey, how: EndorsedHow, epoch: EpochId) {
+        let mut endorsed = EpochEndorsed {
+            how,
+            epoch,
+            public: self.signing.verifying_key().to_bytes(),
+            root: root.verifying_key().to_bytes(),
+            signature: [0; 64],
+        };
+        let header = self.header(Kind::EpochEndorsed, &Says::default());
+        let body = endorsed.encode();
+        let message = signed_message(self.log_id, &header, &body[..body.len() - 64]).unwrap();
+        endorsed.signature = root.sign(&message).to_bytes();
+        self.record(
+            Kind::EpochEndorsed,
+            Says {
+                body: endorsed.encode(),
+                ..Says::default()
+            },
+        );
+    }
+
+    /// Begins a log as ours begins: a daemon run, endorsed.
+    pub fn begun() -> Self {
+        let mut forge = Self::new();
+        forge.open_epoch();
+        forge.commit();
+        let root = forge.root.clone();
+        forge.endorse(&root, EndorsedHow::OwnRun, forge.epoch);
+        forge.commit();
+        forge
+    }
+
+    /// Writes what there is to the disk.
+    pub fn write(&self) {
+        let mut bytes = self.bytes.clone();
+        bytes.resize(bytes.len() + 4096, 0);
+        fs::write(segment_file(self.folder.path(), 0), bytes).unwrap();
+    }
+
+    /// Writes a `HEAD` that names the last record.
+    pub fn pin(&self) {
+        let place = (self.next - 1, self.head, Wall::from_millis(9));
+        let head = Head::signed(self.log_id, place, self.epoch, |message| {
+            self.signing.sign(message).to_bytes()
+        });
+        fs::write(self.folder.path().join("HEAD"), head.encode()).unwrap();
+    }
+
+    /// Writes everything and has it judged.
+    pub fn judge(&self) -> Report {
+        self.write();
+        self.pin();
+        verify(self.folder.path(), &VerifyOptions::default())
+    }
+}
