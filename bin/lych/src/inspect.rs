@@ -7,7 +7,10 @@ use serde_json::json;
 use verdict::{Evidence, EvidenceStrength, Extent, Finding};
 
 use crate::{
-    ps::words::{WIDTH, age, authority_words, cut, memory, verdict_words, wrap},
+    ps::{
+        section_of,
+        words::{WIDTH, age, authority_words, cut, memory, wrap},
+    },
     survey::{Closer, Survey},
     ui,
 };
@@ -86,7 +89,7 @@ fn identity(process: &Process) -> Vec<String> {
     field(
         "state",
         format!(
-            "{}  runs {}  cpu {}  {}  {} threads",
+            "{}  runs {}  cpu {}  {}  threads {}",
             process.stat,
             age(process.elapsed_ms),
             age(process.cpu_ms),
@@ -276,12 +279,7 @@ fn holders(all: &[&Holder], own: u32) -> String {
 
 fn judgement(finding: &Finding) -> Vec<String> {
     let mut lines = vec![String::new()];
-    let head = format!(
-        "{} ({})",
-        verdict_words(finding.verdict),
-        finding.confidence.word()
-    );
-    lines.extend(wrap(&head, 0));
+    lines.extend(wrap(&section_of(finding).head(), 0));
     lines.push(cut(&format!("  finding {}", finding.id), WIDTH));
     if let Some(session) = finding.session {
         lines.push(format!("  run {session}"));

@@ -2,6 +2,8 @@
 
 pub(crate) mod words;
 
+use std::{cmp::Reverse, collections::HashMap};
+
 use clap::Args;
 use model::{Exit, Explain, Home};
 use verdict::{Confidence, Extent, Finding, Report, Verdict, command_text};
@@ -30,16 +32,16 @@ pub(crate) struct PsArgs {
 /// # Errors
 /// The processes cannot be listed.
 pub(crate) fn run(home: &Home, args: &PsArgs) -> Result<Exit, Explain> {
-    let extent = if args.all {
-        Extent::Everything
+    let (closer, extent) = if args.all {
+        (Closer::All, Extent::Everything)
     } else {
-        Extent::Servers
+        (Closer::Candidates, Extent::Servers)
     };
-    let report = Survey::take(home, Closer::Candidates, extent)?.report;
+    let report = Survey::take(home, closer, extent)?.report;
     if args.json {
         ui::json(&report)?;
     } else {
-        ui::data(&page(&report, args.all))?;
+        ui::data(&page(&report, args.all, sys::process::own_uid()))?;
     }
     Ok(if args.exit_code {
         exit(&report)
@@ -64,20 +66,19 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// Returns the whole page.
-fn page(report: &Report, all: bool) -> String {
+fn page(report: &Report, all: bool, uid: u32) -> String {
     let mut lines = vec![sums(report)];
-    for (verdict, confidence) in sections(report) {
+    for section in sections(report) {
         let findings: Vec<&Finding> = report
             .findings
             .iter()
-            .filter(|one| one.verdict == verdict && one.confidence == confidence)
+            .filter(|one| section == section_of(one))
             .collect();
-        if verdict.is_in_use() && !all {
+        if section.verdict.is_in_use() && !all {
             continue;
         }
         lines.push(String::new());
-        let head = format!("{} ({})", verdict_words(verdict), confidence.word());
-        lines.extend(wrap(&head, 0));
+        lines.extend(wrap(&section.head(), 0));
         for group in groups(&findings) {
             lines.extend(tell(&group));
         }
@@ -86,7 +87,7 @@ fn page(report: &Report, all: bool) -> String {
         lines.extend(in_use(report));
     }
     lines.push(String::new());
-    lines.extend(next(report));
+    lines.extend(next(report, uid));
     lines.join("\n") + "\n"
 }
 
@@ -112,34 +113,63 @@ fn sums(report: &Report) -> String {
     cut(&parts.join(" · "), WIDTH)
 }
 
-/// The verdicts that occur, in the order of the report, the surest of each first.
-fn sections(report: &Report) -> Vec<(Verdict, Confidence)> {
-    let mut found: Vec<(Verdict, Confidence)> = report
-        .findings
-        .iter()
-        .map(|finding| (finding.verdict, finding.confidence))
-        .collect();
-    found.sort_unstable_by_key(|(verdict, confidence)| (*verdict, std::cmp::Reverse(*confidence)));
+/// What is told under one head, in the order in which it is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Section {
+    /// Processes that nobody configured come last.
+    unjudged: bool,
+    verdict: Verdict,
+    confidence: Reverse<Confidence>,
+}
+
+impl Section {
+    pub(crate) fn head(self) -> String {
+        if self.unjudged {
+            return "NOT JUDGED: no record and no configuration names them".to_owned();
+        }
+        format!(
+            "{} ({})",
+            verdict_words(self.verdict),
+            self.confidence.0.word()
+        )
+    }
+}
+
+pub(crate) fn section_of(finding: &Finding) -> Section {
+    let named = finding.server.is_some() || finding.session.is_some();
+    Section {
+        unjudged: finding.verdict == Verdict::Unknown && !named,
+        verdict: finding.verdict,
+        confidence: Reverse(finding.confidence),
+    }
+}
+
+fn sections(report: &Report) -> Vec<Section> {
+    let mut found: Vec<Section> = report.findings.iter().map(section_of).collect();
+    found.sort_unstable();
     found.dedup();
     found
 }
 
-/// Findings that a person need not tell apart: same server or command, same authority, same add-ons.
+/// Findings that a person need not tell apart: same server and command, same authority, same add-ons.
 fn groups<'a>(findings: &[&'a Finding]) -> Vec<Vec<&'a Finding>> {
+    let key = |finding: &Finding| {
+        (
+            finding.session,
+            finding
+                .server
+                .as_ref()
+                .map(|one| (one.name.clone(), one.client)),
+            command_text(&finding.root),
+            finding.authority.level,
+            finding.also.clone(),
+        )
+    };
+    let mut places = HashMap::new();
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
-        let alike = |other: &&Finding| {
-            other.session == finding.session
-                && other.server.as_ref().map(|one| (&one.name, one.client))
-                    == finding.server.as_ref().map(|one| (&one.name, one.client))
-                && command_text(&other.root) == command_text(&finding.root)
-                && other.authority.level == finding.authority.level
-                && other.also == finding.also
-        };
-        let group = groups
-            .iter_mut()
-            .find(|group| group.first().is_some_and(alike));
-        match group {
+        let at = *places.entry(key(finding)).or_insert(groups.len());
+        match groups.get_mut(at) {
             Some(group) => group.push(finding),
             None => groups.push(vec![finding]),
         }
@@ -220,7 +250,10 @@ fn owner(finding: &Finding) -> Vec<String> {
 }
 
 fn authority(finding: &Finding) -> Vec<String> {
-    if finding.verdict.is_in_use() || finding.verdict == Verdict::Zombie {
+    if finding.verdict.is_in_use()
+        || finding.verdict == Verdict::Zombie
+        || section_of(finding).unjudged
+    {
         return Vec::new();
     }
     vec![cut(
@@ -261,8 +294,7 @@ fn in_use(report: &Report) -> Vec<String> {
 }
 
 /// What was not seen, and one next command.
-fn next(report: &Report) -> Vec<String> {
-    let sums = &report.sums;
+fn next(report: &Report, uid: u32) -> Vec<String> {
     let find = |test: &dyn Fn(&Finding) -> bool| report.findings.iter().find(|one| test(one));
     let orphan = find(&|one| one.verdict.is_orphan());
     let doubtful = find(&|one| {
@@ -281,7 +313,7 @@ fn next(report: &Report) -> Vec<String> {
         lines.push("Next: lych contain --orphans --dry-run".to_owned());
     } else if let Some(finding) = orphan.or(doubtful) {
         lines.push(format!("Next: lych inspect {}", finding.root.pid));
-    } else if sums.not_readable > 0 {
+    } else if report.sums.not_readable > 0 && uid != 0 {
         lines.push("Next: sudo lych ps, to see other users' processes too".to_owned());
     }
     lines

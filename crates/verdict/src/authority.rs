@@ -163,12 +163,7 @@ fn tcp(world: &World<'_>, processes: &[&Process]) -> (Vec<Foreign>, bool) {
         let Target::Socket { inode } = open.target else {
             continue;
         };
-        for socket in world
-            .snapshot()
-            .tcp
-            .iter()
-            .filter(|socket| socket.inode == inode)
-        {
+        for socket in world.tcp(inode) {
             if socket.state == TcpState::Listen {
                 found.insert(Foreign::new(format!("listens on {}", socket.local)));
             } else {

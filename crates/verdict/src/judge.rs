@@ -155,10 +155,10 @@ fn also(
     if processes.iter().any(|process| spins(process)) {
         also.push(Also::Spinning);
     }
-    let listens = |inode: u64| {
-        let tcp = &world.snapshot().tcp;
-        tcp.iter()
-            .any(|socket| socket.inode == inode && socket.state == TcpState::Listen)
+    let listens = |inode| {
+        world
+            .tcp(inode)
+            .any(|socket| socket.state == TcpState::Listen)
     };
     let mut open = processes.iter().flat_map(|process| process.open());
     if open.any(|open| matches!(open.target, Target::Socket { inode } if listens(inode))) {

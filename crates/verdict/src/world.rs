@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use clients::{Match, Matcher, Part, Strength};
-use inventory::{Process, Snapshot};
-use model::LaunchRecord;
+use inventory::{Process, Snapshot, TcpSocket};
+use model::{LaunchRecord, LinkRole};
 
 use crate::Input;
 
@@ -13,6 +13,8 @@ pub(crate) struct World<'a> {
     pub(crate) input: &'a Input<'a>,
     children: HashMap<u32, Vec<u32>>,
     fits: BTreeMap<u32, Fit>,
+    shims: HashMap<u32, Vec<&'a LaunchRecord>>,
+    tcp: HashMap<u64, Vec<&'a TcpSocket>>,
 }
 
 /// Which configured server a process fits best.
@@ -42,10 +44,26 @@ impl<'a> World<'a> {
             .iter()
             .filter_map(|process| Some((process.pid(), fit(input, &matcher, process)?)))
             .collect();
+        let mut shims: HashMap<u32, Vec<&LaunchRecord>> = HashMap::new();
+        for record in input.launches {
+            for shim in record
+                .chain
+                .iter()
+                .filter(|link| link.role == LinkRole::Shim)
+            {
+                shims.entry(shim.process.id.pid).or_default().push(record);
+            }
+        }
+        let mut tcp: HashMap<u64, Vec<&TcpSocket>> = HashMap::new();
+        for socket in &input.snapshot.tcp {
+            tcp.entry(socket.inode).or_default().push(socket);
+        }
         Self {
             input,
             children,
             fits,
+            shims,
+            tcp,
         }
     }
 
@@ -90,14 +108,20 @@ impl<'a> World<'a> {
 
     /// Returns the launch record whose shim this process is.
     pub(crate) fn record_of_shim(&self, process: &Process) -> Option<&'a LaunchRecord> {
-        let of = |record: &&LaunchRecord| {
-            let shim = record
-                .chain
-                .iter()
-                .find(|link| link.role == model::LinkRole::Shim);
-            shim.is_some_and(|shim| shim.process.id.same(&process.id))
+        let is_this = |record: &&&LaunchRecord| {
+            let mut links = record.chain.iter();
+            links.any(|link| link.role == LinkRole::Shim && link.process.id.same(&process.id))
         };
-        self.input.launches.iter().find(of)
+        self.shims
+            .get(&process.pid())?
+            .iter()
+            .find(is_this)
+            .copied()
+    }
+
+    /// Returns what is known of a TCP socket.
+    pub(crate) fn tcp(&self, inode: u64) -> impl Iterator<Item = &'a TcpSocket> {
+        self.tcp.get(&inode).into_iter().flatten().copied()
     }
 }
 

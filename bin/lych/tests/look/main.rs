@@ -1,0 +1,6 @@
+//! The read verbs as a person or a script meets them: the real program, real processes, real crashes.
+
+#[cfg(test)]
+mod scene;
+#[cfg(test)]
+mod verbs;
