@@ -2,6 +2,8 @@
 
 mod page;
 mod sheet;
+#[cfg(test)]
+mod tests;
 mod text;
 mod words;
 

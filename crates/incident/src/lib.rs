@@ -64,4 +64,4 @@ pub use subject::{AuthorityLevel, LostSeen, Named, Place, Reach, Subject};
 pub use supervise::Standing;
 pub use terminate::{Ending, NotSignalled, Terminate, Terminated};
 pub use times::{ClientLost, Window, window};
-pub use view::{Anchored, StepView, View};
+pub use view::{Anchored, ConfirmationView, StepView, View};

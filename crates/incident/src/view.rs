@@ -30,7 +30,7 @@ pub struct View {
     /// Why it was opened.
     pub reason: Option<Foreign>,
     /// What is known of the revocation's effect; none before that was looked for.
-    pub confirmation: Option<Confirmed>,
+    pub confirmation: Option<ConfirmationView>,
     /// What is missing for `contained`.
     pub missing: Vec<String>,
     /// The steps in order.
@@ -47,7 +47,7 @@ pub struct View {
 
 /// What is known of the revocation's effect.
 #[derive(Debug, Clone, Serialize)]
-pub struct Confirmed {
+pub struct ConfirmationView {
     /// `refused`, `no_path_of_ours` or `not_observed`.
     pub kind: &'static str,
     /// Whose call was refused.
@@ -140,16 +140,16 @@ fn is_draft(case: &Case) -> bool {
     preserved(case).is_some_and(|body| body.opening == Opening::Draft)
 }
 
-fn confirmation(case: &Case) -> Option<Confirmed> {
+fn confirmation(case: &Case) -> Option<ConfirmationView> {
     let newest = case.newest(Body::confirm)?;
     Some(match newest {
-        Confirmation::Refused { seq, by } => Confirmed {
+        Confirmation::Refused { seq, by } => ConfirmationView {
             kind: "refused",
             by: Some(*by),
             seq: Some(*seq),
             why: None,
         },
-        Confirmation::NoPathOfOurs { authority_left, .. } => Confirmed {
+        Confirmation::NoPathOfOurs { authority_left, .. } => ConfirmationView {
             kind: "no_path_of_ours",
             by: None,
             seq: None,
@@ -158,7 +158,7 @@ fn confirmation(case: &Case) -> Option<Confirmed> {
                 authority_left.word()
             )),
         },
-        Confirmation::NotObserved { why } => Confirmed {
+        Confirmation::NotObserved { why } => ConfirmationView {
             kind: "not_observed",
             by: None,
             seq: None,

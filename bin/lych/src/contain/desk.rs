@@ -115,7 +115,7 @@ impl Authority for Offline {
     fn verify(&mut self) -> Result<Verification, Unanswered> {
         let folder = self.home.audit();
         if !folder.is_dir() {
-            return Err(Unanswered::Absent(
+            return Err(Unanswered::Failed(
                 "there is no log on this machine".to_owned(),
             ));
         }

@@ -178,12 +178,24 @@ fn taken(taken: &Taken) -> String {
 
 fn client_lost(lost: &ClientLost) -> String {
     match lost {
-        ClientLost::At { at, source } => format!("{at}  ({source})"),
+        ClientLost::At { at, source } => format!("{at}  ({})", basis(source)),
         ClientLost::Between {
             not_before,
             not_after,
             source,
-        } => format!("between {not_before} and {not_after}  ({source})"),
+        } => format!("between {not_before} and {not_after}  ({})", basis(source)),
+    }
+}
+
+/// On which fact a loss rests: a closed transport is a hint, an ended client is a fact.
+fn basis(source: &str) -> &str {
+    match source {
+        "transport_closed" => "its transport closed, which is a hint",
+        "holder_exited" => "the client exited",
+        "ancestor_exited" => "a process above the client exited",
+        "client_stuck" => "the client does not run or does not read",
+        "gone_when_looked_at" => "it was gone when we looked",
+        other => other,
     }
 }
 
