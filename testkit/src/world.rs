@@ -3,7 +3,8 @@
 use std::{
     env,
     ffi::OsStr,
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -51,6 +52,8 @@ impl World {
     pub fn new() -> Self {
         let folder = tempfile::Builder::new()
             .prefix("ly")
+            // A home that is open to others is refused.
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(short_base())
             .expect("a temporary folder can be made");
         let home = Home::below(folder.path()).expect("a temporary folder's path is absolute");
@@ -246,6 +249,15 @@ mod tests {
         assert_ne!(one.folder(), two.folder());
         assert_eq!(one.call_id(), two.call_id());
         assert_ne!(one.call_id(), one.call_id());
+    }
+
+    #[test]
+    fn a_world_is_private() {
+        let world = World::new();
+
+        let mode = fs::metadata(world.folder()).unwrap().permissions().mode();
+
+        assert_eq!(mode & 0o777, 0o700);
     }
 
     #[test]
