@@ -6,22 +6,19 @@ use std::{
     thread::JoinHandle,
 };
 
-use ledger::{
-    EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, Records, RootEndorsed, file_digest,
-    key_file_of,
-};
+use ledger::{KeyErased, file_digest, key_file_of};
 use model::{
     Clock, Digest, Entry, EpochId, Journal, Kind, LogId, Receipt, Seq, SessionId, Ticket, Wall,
 };
 use sys::{durable, lock::Lock};
 
 use crate::{
-    AuditError, Health, Options, Recovered, RootSigner, Stats,
+    AuditError, Health, Options, Recovered, Stats,
     commit::Shared,
     keyring::KeyRing,
     queue::{Content, Draft},
     recover, seal,
-    writer::{Writer, lock},
+    writer::lock,
 };
 
 /// The last acknowledged commit.
@@ -42,7 +39,7 @@ pub struct Audit {
     pub(crate) dir: PathBuf,
     log_id: LogId,
     epoch: EpochId,
-    clock: Arc<dyn Clock>,
+    pub(crate) clock: Arc<dyn Clock>,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
     pub(crate) shared: Arc<Shared>,
     committer: Mutex<Option<JoinHandle<()>>>,
@@ -135,58 +132,6 @@ impl Audit {
         }
     }
 
-    /// Lets the log's root vouch for this daemon run and all history it stands on, up to now.
-    ///
-    /// # Errors
-    /// It is another root, or the record could not be made durable.
-    pub fn endorse(&self, root: &dyn RootSigner) -> Result<Receipt, AuditError> {
-        let mut writer = lock(&self.shared.writer);
-        let (epoch, public) = (self.epoch, writer.signing.verifying_key().to_bytes());
-        self.endorse_epoch(&mut writer, EndorsedHow::OwnRun, epoch, public, root)
-    }
-
-    /// Lets the log's root vouch for an earlier daemon run that was never endorsed; an operator answers for it.
-    ///
-    /// # Errors
-    /// There is no such run, it is another root, or the record could not be made durable.
-    pub fn adopt_epoch(
-        &self,
-        epoch: EpochId,
-        root: &dyn RootSigner,
-    ) -> Result<Receipt, AuditError> {
-        let public = self.public_of(epoch)?;
-        let mut writer = lock(&self.shared.writer);
-        self.endorse_epoch(&mut writer, EndorsedHow::Adopted, epoch, public, root)
-    }
-
-    /// Lets a new root take over from the present one, and vouch for this daemon run.
-    ///
-    /// # Errors
-    /// `old` is not the present root, or a record could not be made durable.
-    pub fn adopt_root(
-        &self,
-        old: &dyn RootSigner,
-        new: &dyn RootSigner,
-    ) -> Result<Receipt, AuditError> {
-        let mut writer = lock(&self.shared.writer);
-        if writer.root != old.public() {
-            return Err(AuditError::NotTheRoot);
-        }
-        let unsigned = [old.public(), new.public()].concat();
-        self.signed(&mut writer, Kind::RootEndorsed, &unsigned, |message| {
-            RootEndorsed {
-                old: old.public(),
-                new: new.public(),
-                old_signature: old.sign(message),
-                new_signature: new.sign(message),
-            }
-            .encode()
-        })?;
-        writer.root = new.public();
-        let (epoch, public) = (self.epoch, writer.signing.verifying_key().to_bytes());
-        self.endorse_epoch(&mut writer, EndorsedHow::OwnRun, epoch, public, new)
-    }
-
     /// Destroys the data key of a run: its sealed bodies can never be opened again, and the log says so.
     ///
     /// On record first, then gone: a crash between leaves a file that the next start removes. Swapped, the missing
@@ -226,62 +171,6 @@ impl Audit {
             ticket
         };
         self.stop();
-        Ok(ticket.wait()?)
-    }
-
-    fn public_of(&self, epoch: EpochId) -> Result<[u8; 32], AuditError> {
-        for record in Records::of(&self.dir, self.log_id) {
-            let (_, stored) = record?;
-            let opened = EpochOpened::decode(&stored.body);
-            if let (Kind::EpochOpened, Some(opened)) = (stored.header.kind, opened)
-                && opened.epoch == epoch
-            {
-                return Ok(opened.public);
-            }
-        }
-        Err(AuditError::NoSuchEpoch)
-    }
-
-    fn endorse_epoch(
-        &self,
-        writer: &mut Writer,
-        how: EndorsedHow,
-        epoch: EpochId,
-        public: [u8; 32],
-        root: &dyn RootSigner,
-    ) -> Result<Receipt, AuditError> {
-        if writer.root != root.public() {
-            return Err(AuditError::NotTheRoot);
-        }
-        let mut endorsed = EpochEndorsed {
-            how,
-            epoch,
-            public,
-            root: root.public(),
-            signature: [0; 64],
-        };
-        let body = endorsed.encode();
-        let unsigned = body
-            .get(..body.len().saturating_sub(64))
-            .unwrap_or_default();
-        self.signed(writer, Kind::EpochEndorsed, unsigned, |message| {
-            endorsed.signature = root.sign(message);
-            endorsed.encode()
-        })
-    }
-
-    /// Appends a record whose signature covers its own place in the chain: so everything queued is written first, and
-    /// nobody else may append meanwhile.
-    fn signed(
-        &self,
-        writer: &mut Writer,
-        kind: Kind,
-        unsigned: &[u8],
-        sign: impl FnOnce(&[u8]) -> Vec<u8>,
-    ) -> Result<Receipt, AuditError> {
-        let ticket = self
-            .shared
-            .push_signed(writer, (kind, unsigned), sign, &*self.clock);
         Ok(ticket.wait()?)
     }
 

@@ -23,6 +23,7 @@ mod recover;
 mod seal;
 mod segments;
 mod view;
+mod vouch;
 mod writer;
 
 pub use audit::{Audit, HeadPoint};

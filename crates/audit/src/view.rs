@@ -59,6 +59,8 @@ pub struct CallView {
     pub cleared_at: Option<Wall>,
     /// When its newest outcome was put on record.
     pub settled_at: Option<Wall>,
+    /// The number of that record.
+    pub settled_seq: Option<Seq>,
     /// The answer's status.
     pub status: Known<Option<u16>>,
     /// Whether the agent could be told.

@@ -15,19 +15,17 @@ use std::{
 };
 
 use ed25519_dalek::{Signer, SigningKey};
-use ledger::{
-    Commit, Head, Header, KeyClear, Sealing, SegmentHeader, encode_frame, file_digest, frame_id,
-    key_commitment, key_file_of, signed_message,
-};
-use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, SessionId, Stamp, Stub, Wall};
+use ledger::{Head, SegmentHeader, frame_id};
+use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub, Wall};
 use sys::durable;
+
+mod frames;
 
 use crate::{
     KeyWrap,
-    keyring::{self, KeyRing},
+    keyring::KeyRing,
     open::Sizes,
-    queue::{Content, Group, Queued},
-    seal,
+    queue::Group,
     segments::{Segment, activate_spare, prepare_spare},
 };
 
@@ -159,89 +157,6 @@ impl Writer {
             self.pin();
         }
         Ok(ids)
-    }
-
-    /// Seals one record and returns its frame.
-    fn frame(&mut self, queued: &Queued, prev: Digest) -> io::Result<Vec<u8>> {
-        let draft = &queued.draft;
-        let mut clear = Vec::new();
-        if let (Kind::SessionOpened, Some(session)) = (draft.kind, draft.session) {
-            clear.extend(self.run_key(session).encode());
-        }
-        let keys = Arc::clone(&self.keys);
-        let keys = lock(&keys);
-        let run = draft.session.and_then(|session| keys.run(session));
-        let sealing = match (&draft.content, run) {
-            (Content::Clear(_), _) => Sealing::Clear,
-            (Content::Sealed(_), Some(_)) => Sealing::Run,
-            (Content::Sealed(_), None) => Sealing::Epoch,
-        };
-        let header = queued.header(sealing, prev);
-        let body = match &draft.content {
-            Content::Clear(body) => Some(body.clone()),
-            Content::Sealed(plain) => {
-                seal::seal(run.unwrap_or(&keys.epoch_key), &header, &clear, plain)
-            }
-        };
-        body.and_then(|body| encode_frame(&header, &body))
-            .ok_or_else(|| io::Error::other("a record is longer than one may be"))
-    }
-
-    /// Makes a run's data key and its file. The file is durable before the key seals anything: otherwise a crash could
-    /// leave records that nobody can ever open.
-    ///
-    /// If that fails (a full disk takes no new file, but the segment still takes records) the run has no key of its own
-    /// and is sealed under the daemon run's; its clear part is then zero.
-    fn run_key(&mut self, session: SessionId) -> KeyClear {
-        let made = keyring::draw().and_then(|key| {
-            let file = self.wrap.wrap(&self.recipient, &key)?;
-            durable::create(&key_file_of(&self.dir, session), &file)?;
-            Ok((key, file))
-        });
-        match made {
-            Ok((key, file)) => {
-                let clear = KeyClear {
-                    file: file_digest(&file),
-                    commitment: key_commitment(&key),
-                };
-                lock(&self.keys).add(session, key);
-                clear
-            }
-            Err(_) => KeyClear::NONE,
-        }
-    }
-
-    fn commit_frame(
-        &self,
-        (first_seq, seq): (Seq, Seq),
-        stamp: Stamp,
-        prev: Digest,
-        before: usize,
-    ) -> io::Result<Vec<u8>> {
-        let header = Header {
-            kind: Kind::Commit,
-            sealing: Sealing::Clear,
-            seq,
-            stamp,
-            session: None,
-            call: None,
-            refers_to: None,
-            prev,
-        };
-        let mut commit = Commit {
-            epoch: self.epoch,
-            first_seq,
-            segment: self.segment.index,
-            offset: self.segment.offset + u64::try_from(before).unwrap_or(0),
-            signature: [0; 64],
-        };
-        let body = commit.encode();
-        let unsigned = body.get(..Commit::LEN - 64).unwrap_or_default();
-        let message = signed_message(self.log_id, &header, unsigned)
-            .ok_or_else(|| io::Error::other("a commit has a signature"))?;
-        commit.signature = self.signing.sign(&message).to_bytes();
-        encode_frame(&header, &commit.encode())
-            .ok_or_else(|| io::Error::other("a commit is longer than one may be"))
     }
 
     /// Goes on to the next segment if the group would touch the reserve and there is one.

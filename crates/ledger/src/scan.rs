@@ -22,6 +22,7 @@ use crate::{
 };
 
 mod batch;
+mod blame;
 mod opening;
 
 pub(crate) use batch::frame_at;

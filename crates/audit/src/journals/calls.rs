@@ -35,6 +35,7 @@ pub(super) fn view(opener: &Opener<'_>, id: CallId, call: &CallFold) -> CallView
         seq: call.first.seq,
         cleared_at: call.cleared.map(|mark| mark.at),
         settled_at: call.settled.map(|mark| mark.at),
+        settled_seq: call.settled.map(|mark| mark.seq),
         status: outcome.clone().map(status),
         delivered: outcome.clone().map(delivered),
         remote_id: outcome.clone().map(remote_id),

@@ -4,7 +4,7 @@ use std::io;
 
 use model::Digest;
 
-use super::{Scan, Stop, batch::prev_of};
+use super::{Scan, Stop, blame::prev_of};
 use crate::{
     bytes::sha256,
     report::FirstBad,

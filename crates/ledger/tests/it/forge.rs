@@ -6,7 +6,7 @@ use ed25519_dalek::{Signer, SigningKey};
 use ledger::{
     Commit, EndorsedHow, EpochEndorsed, EpochOpened, Head, Header, KeyClear, KeyErased, Origin,
     Report, Sealing, SegmentHeader, VerifyOptions, encode_frame, file_digest, frame_id,
-    key_file_of, segment_file, signed_message, verify,
+    key_file_of, segment_file, signed_message, signed_part, verify,
 };
 use model::{CallId, Digest, EpochId, Kind, LogId, Seq, SessionId, Stamp, Wall};
 use tempfile::TempDir;
@@ -149,7 +149,8 @@ impl Forge {
             signature: [0; 64],
         });
         let body = commit.encode();
-        let message = signed_message(self.log_id, &header, &body[..body.len() - 64]).unwrap();
+        let unsigned = signed_part(header.kind, &body).unwrap();
+        let message = signed_message(self.log_id, &header, unsigned).unwrap();
         commit.signature = key.sign(&message).to_bytes();
         let frame = encode_frame(&header, &commit.encode()).unwrap();
         let seq = self.append(&frame);
@@ -236,7 +237,8 @@ impl Forge {
         };
         let header = self.header(Kind::EpochEndorsed, &Says::default());
         let body = endorsed.encode();
-        let message = signed_message(self.log_id, &header, &body[..body.len() - 64]).unwrap();
+        let unsigned = signed_part(header.kind, &body).unwrap();
+        let message = signed_message(self.log_id, &header, unsigned).unwrap();
         endorsed.signature = root.sign(&message).to_bytes();
         self.record(
             Kind::EpochEndorsed,
