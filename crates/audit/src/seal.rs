@@ -120,6 +120,28 @@ mod tests {
     }
 
     #[test]
+    fn a_changed_header_closes_the_body() {
+        let sealed = seal(&[1; 32], &header(9), b"clear", &plaintext(&body()).unwrap()).unwrap();
+        let moved = Header {
+            prev: Digest::from_bytes([8; 32]),
+            ..header(9)
+        };
+        let other_run = Header {
+            session: None,
+            ..header(9)
+        };
+
+        for changed in [moved, other_run] {
+            assert_eq!(open(&[1; 32], &changed, &sealed[5..]), None);
+        }
+        assert_eq!(
+            open(&[1; 32], &header(9), &sealed[5..]),
+            None,
+            "without its clear part"
+        );
+    }
+
+    #[test]
     fn a_nested_tagged_body_survives_json() {
         let lost = Body::ClientLost(Lost {
             basis: LostBasis::HolderExited,

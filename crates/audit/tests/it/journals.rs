@@ -191,3 +191,54 @@ fn a_key_file_that_is_gone_makes_its_bodies_unknown_not_wrong() {
 
     assert_eq!(calls[0].target.why(), Some("its key was erased"));
 }
+
+#[test]
+fn a_key_that_is_not_the_committed_one_opens_nothing() {
+    struct Other;
+    impl audit::KeyUnwrap for Other {
+        fn unwrap(&self, _file: &[u8]) -> Option<zeroize::Zeroizing<[u8; 32]>> {
+            Some(zeroize::Zeroizing::new([0; 32]))
+        }
+    }
+    let world = World::new();
+    world.write_small_log();
+    let (audit, _) = world.open();
+
+    let calls = audit.calls(&CallFilter::default(), Some(&Other)).unwrap();
+
+    let why = "the key file holds another key than the one on record";
+    assert_eq!(calls[0].target.why(), Some(why));
+}
+
+#[test]
+fn an_erased_run_cannot_be_read_and_the_log_stays_intact() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    let session = open_run(&audit);
+    attempt(&audit, session);
+    audit.erase(session).unwrap();
+
+    let calls = audit.calls(&CallFilter::default(), Some(&Xor)).unwrap();
+    audit.close().unwrap();
+    let report = ledger::verify(&world.dir(), &ledger::VerifyOptions::default());
+
+    assert_eq!(calls[0].target.why(), Some("its key was erased"));
+    assert_eq!(report.exit(), model::Exit::Done, "{report}");
+    assert_eq!(report.checked.erased_keys, 1);
+}
+
+#[test]
+fn an_erasure_that_a_crash_cut_short_is_finished_at_the_next_start() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    let session = open_run(&audit);
+    let file = ledger::key_file_of(&world.dir(), session);
+    let key = std::fs::read(&file).unwrap();
+    audit.erase(session).unwrap();
+    drop(audit);
+    std::fs::write(&file, key).unwrap();
+
+    let (_audit, _) = world.open();
+
+    assert!(!file.exists());
+}

@@ -5,8 +5,8 @@ use std::{fs, path::PathBuf};
 use ed25519_dalek::{Signer, SigningKey};
 use ledger::{
     Commit, EndorsedHow, EpochEndorsed, EpochOpened, Head, Header, KeyClear, KeyErased, Origin,
-    Report, Sealing, SegmentHeader, VerifyOptions, encode_frame, file_digest, frame_id,
-    key_file_of, segment_file, signed_message, signed_part, verify,
+    Report, RootEndorsed, Sealing, SegmentHeader, VerifyOptions, encode_frame, file_digest,
+    frame_id, key_file_of, segment_file, signed_message, signed_part, verify,
 };
 use model::{CallId, Digest, EpochId, Kind, LogId, Seq, SessionId, Stamp, Wall};
 use tempfile::TempDir;
@@ -244,6 +244,30 @@ impl Forge {
             Kind::EpochEndorsed,
             Says {
                 body: endorsed.encode(),
+                ..Says::default()
+            },
+        );
+    }
+
+    /// Appends the hand-over from `old` to `new`, signed by these two keys.
+    pub fn hand_over(&mut self, (old, new): (&SigningKey, &SigningKey), signers: [&SigningKey; 2]) {
+        let mut endorsed = RootEndorsed {
+            old: old.verifying_key().to_bytes(),
+            new: new.verifying_key().to_bytes(),
+            old_signature: [0; 64],
+            new_signature: [0; 64],
+        };
+        let header = self.header(Kind::RootEndorsed, &Says::default());
+        let body = endorsed.encode();
+        let unsigned = signed_part(header.kind, &body).unwrap();
+        let message = signed_message(self.log_id, &header, unsigned).unwrap();
+        endorsed.old_signature = signers[0].sign(&message).to_bytes();
+        endorsed.new_signature = signers[1].sign(&message).to_bytes();
+        let body = endorsed.encode();
+        self.record(
+            Kind::RootEndorsed,
+            Says {
+                body,
                 ..Says::default()
             },
         );

@@ -96,3 +96,36 @@ fn a_head_signed_by_a_stranger_is_found() {
     assert_eq!(report.verdict, Verdict::Tampered, "{report}");
     assert_eq!(report.first_bad.unwrap().file, "HEAD");
 }
+
+#[test]
+fn a_new_root_needs_both_signatures() {
+    let new = SigningKey::from_bytes(&[5; 32]);
+    let root = Forge::new().root;
+    let cases = [
+        ([&root, &new], &root, Verdict::IntactLocalPin),
+        ([&stranger(), &new], &root, Verdict::Tampered),
+        ([&root, &stranger()], &root, Verdict::Tampered),
+        ([&stranger(), &new], &stranger(), Verdict::Tampered),
+    ];
+    for (signers, old, verdict) in cases {
+        let mut forge = Forge::begun();
+        forge.hand_over((old, &new), signers);
+        forge.commit();
+
+        let report = forge.judge();
+
+        assert_eq!(report.verdict, verdict, "{report}");
+    }
+}
+
+#[test]
+fn the_bootstrap_root_vouches_for_nothing_after_the_hand_over() {
+    let new = SigningKey::from_bytes(&[5; 32]);
+    let mut forge = Forge::begun();
+    let root = forge.root.clone();
+    forge.hand_over((&root, &new), [&root, &new]);
+    forge.endorse(&root, EndorsedHow::OwnRun, forge.epoch);
+    forge.commit();
+
+    assert_eq!(forge.judge().verdict, Verdict::Tampered);
+}
