@@ -1,9 +1,17 @@
 //! The one binary of tests that see the house from outside: its shape, its source and its programs.
 
 #[cfg(test)]
+mod agent;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod floors;
+#[cfg(test)]
+mod gate;
+#[cfg(test)]
+mod python_sdk;
 #[cfg(test)]
 mod revoke;
 #[cfg(test)]

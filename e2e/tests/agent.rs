@@ -1,0 +1,93 @@
+//! An agent that speaks MCP by hand over `lych mcp`: as plain as can be, so that a crash hits ours alone.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{ChildStdin, Stdio},
+    sync::mpsc::{self, Receiver},
+    thread,
+};
+
+use serde_json::{Value, json};
+use testkit::{Deadline, Held, World};
+
+/// One client's connection. Dropping it is EOF, and then the shim's end.
+pub struct Agent {
+    stdin: Option<ChildStdin>,
+    answers: Receiver<Value>,
+    _shim: Held,
+    next_id: u64,
+}
+
+impl Agent {
+    /// Starts a shim of this world and shakes hands as clients of 2025 do.
+    pub fn open(world: &World) -> Self {
+        let mut command = world.lych(["mcp"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(Stdio::null());
+        let mut shim = Held::start(&mut command);
+        let stdout = shim.take_stdout().expect("a piped output");
+        let (to, answers) = mpsc::channel();
+        thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).expect("one JSON value a line");
+                if to.send(value).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut agent = Self {
+            stdin: shim.take_stdin(),
+            answers,
+            _shim: shim,
+            next_id: 1,
+        };
+        agent.shake_hands();
+        agent
+    }
+
+    fn shake_hands(&mut self) {
+        let hello = json!({
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "e2e", "version": "1" },
+        });
+        let id = self.request("initialize", &hello);
+        let answer = self.answer(id, Deadline::usual()).expect("a handshake");
+        assert!(answer["result"].is_object(), "{answer:#}");
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
+
+    /// Sends a request and returns its id.
+    pub fn request(&mut self, method: &str, params: &Value) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    /// Sends a use of `http_request` on the channel of [`crate::gate::Gate`] and returns its id.
+    pub fn send(&mut self, method: &str, path: &str) -> u64 {
+        let arguments = json!({ "channel": "api", "method": method, "path": path });
+        self.request(
+            "tools/call",
+            &json!({ "name": "http_request", "arguments": arguments }),
+        )
+    }
+
+    /// Waits for the answer to a request; none if the connection ends or the deadline passes first.
+    pub fn answer(&self, id: u64, deadline: Deadline) -> Option<Value> {
+        loop {
+            let answer = self.answers.recv_timeout(deadline.left()).ok()?;
+            if answer["id"] == json!(id) {
+                return Some(answer);
+            }
+        }
+    }
+
+    fn write(&mut self, message: &Value) {
+        if let Some(stdin) = &mut self.stdin {
+            // A shim whose daemon died has gone: its absence shows in the missing answer.
+            drop(writeln!(stdin, "{message}"));
+        }
+    }
+}

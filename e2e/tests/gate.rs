@@ -1,0 +1,105 @@
+//! A world with the gate set up: daemon running, vault open, one channel to a counting target.
+
+use std::{path::PathBuf, process::Stdio};
+
+use testkit::{Deadline, Held, Target, World, wait_until};
+
+/// The secret in the vault. Whoever finds this text anywhere but at the target has found a leak.
+pub const SECRET: &str = "canary-5e6f3b";
+
+/// What the gate is set up with.
+pub struct Gate {
+    /// The outside system.
+    pub target: Target,
+    /// Home, clock and programs.
+    pub world: World,
+    key_file: PathBuf,
+}
+
+impl Gate {
+    /// Sets a gate up before `target`: one channel `api`, with reads below `/r/` and writes below `/w/`.
+    pub fn before(target: Target) -> Self {
+        let world = World::new();
+        let key_file = world.folder().join("opener.key");
+        let gate = Self {
+            target,
+            world,
+            key_file,
+        };
+        gate.init();
+        let url = gate.target.url();
+        let added = gate.world.run_with(
+            ["vault", "add", "token", "--for", &url, "--from-stdin"],
+            SECRET.as_bytes(),
+        );
+        drop(added.expect_code(0));
+        gate.world.write("config.toml", policy(&url));
+        drop(gate.world.run(["channels", "apply"]).expect_code(0));
+        gate
+    }
+
+    fn init(&self) {
+        let key_file = self.key_file.to_str().expect("a world's folder is UTF-8");
+        let init = self.world.run([
+            "init",
+            "--yes",
+            "--key-file",
+            key_file,
+            "--agent-readable",
+            "--presence",
+            "none",
+        ]);
+        drop(init.expect_code(0));
+        self.world.wait_for_daemon(Deadline::usual());
+    }
+
+    /// Starts the daemon as a child of the test, so that it can be killed, and opens the vault.
+    pub fn open_daemon(&self) -> Held {
+        let mut command = self.world.lychd([""; 0]);
+        command.stdin(Stdio::null());
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let daemon = Held::start(&mut command);
+        let key_file = self.key_file.to_str().expect("a world's folder is UTF-8");
+        // A killed daemon leaves its socket behind, so its being there says nothing yet.
+        wait_until("the daemon to open its vault", Deadline::usual(), || {
+            let unlocked = self.world.run(["unlock", "--key-file", key_file]);
+            unlocked.code() == Some(0)
+        });
+        daemon
+    }
+
+    /// Stops the daemon, as an operator would.
+    pub fn close(&self) {
+        drop(self.world.run(["down"]).expect_code(0));
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Whatever became of the test, no daemon stays; the world looks whether that is so.
+        let mut down = self.world.lych(["down"]);
+        drop(down.output());
+    }
+}
+
+fn policy(url: &str) -> String {
+    format!(
+        r#"admission = "allow"
+
+[channel.api]
+kind = "http"
+base = "{url}/"
+secret = "token"
+inject = {{ header = "Authorization", format = "Bearer {{secret}}" }}
+
+[[channel.api.operation]]
+name = "read"
+allow = ["GET /r/**"]
+
+[[channel.api.operation]]
+name = "write"
+allow = ["POST /w/**"]
+idempotency = {{ header = "Idempotency-Key", window = "24h" }}
+"#
+    )
+}
