@@ -6,7 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use model::{Exit, Explain, Fault, Home};
 
 use crate::{
-    activity, audit, channels, daemon, drill, inspect, mcp, ps, reconcile, sessions, snapshot, vault,
+    activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, ps, reconcile,
+    sessions, snapshot, vault,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -40,6 +41,11 @@ enum Verb {
     Inspect(inspect::InspectArgs),
     /// Keep everything that can be seen, as evidence.
     Snapshot(snapshot::SnapshotArgs),
+    /// Revoke, see a call refused, stop, reconcile: what is left over, in that order.
+    Contain(contain::ContainArgs),
+    /// The incident record.
+    #[command(subcommand)]
+    Incident(incident::Incident),
     /// Set up: start the daemon, make the vault.
     Init(daemon::InitArgs),
     /// Start the daemon.
@@ -88,6 +94,8 @@ impl Cli {
             Verb::Ps(args) => ps::run(&home, &args),
             Verb::Inspect(args) => inspect::run(&home, &args),
             Verb::Snapshot(args) => snapshot::run(&home, &args),
+            Verb::Contain(args) => contain::run(&home, &args),
+            Verb::Incident(verb) => incident::run(&home, verb),
             Verb::Init(args) => daemon::init(&home, &args),
             Verb::Up(args) => daemon::up(&home, &args),
             Verb::Down => daemon::down(&home),
@@ -116,6 +124,8 @@ impl Verb {
             Self::Ps(_)
             | Self::Inspect(_)
             | Self::Snapshot(_)
+            | Self::Contain(_)
+            | Self::Incident(_)
             | Self::Init(_)
             | Self::Up(_)
             | Self::Down

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use model::IncidentId;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -182,9 +183,20 @@ fn look(
         "server_is_a_proven_os_orphan",
         verdict(crashed.pids.server) == "OS_ORPHAN" && confidence(crashed.pids.server) == "proven",
     );
+    let lives_for = |owner: u32| {
+        let findings = seen.get("findings").and_then(Value::as_array);
+        findings.is_some_and(|all| {
+            all.iter().any(|finding| {
+                finding.pointer("/owner/pid") == Some(&json!(owner))
+                    && finding.get("verdict") == Some(&json!("LIVE"))
+            })
+        })
+    };
     claims.add(
         "twins_are_live",
-        verdict(twin.pids.worker) == "LIVE" && verdict(twin.pids.server) == "LIVE",
+        verdict(twin.pids.server) == "LIVE"
+            && lives_for(twin.pids.harness)
+            && lives_for(twin.pids.worker),
     );
     tell.say("Can it still act? One of them closely:");
     let worker = crashed.pids.worker.to_string();
@@ -216,7 +228,7 @@ fn contain(
     ];
     let ran = stage.run(&contain, None)?;
     tell.ran(&format!("lych contain --session {session} --yes"), &ran);
-    let incident = newest_incident(stage)?;
+    let incident = incident_of(&ran)?;
     let shown = stage.json(&["incident", "show", &incident, "--json"])?;
     claims.add(
         "own_next_call_was_refused_on_record",
@@ -293,7 +305,7 @@ fn server(stage: &Stage, crashed: &Client, tell: &mut Tell, claims: &mut Claims)
     )?;
     tell.ran(&format!("lych contain {pid} --yes"), &ran);
     claims.add("server_is_partial_not_contained", ran.code == 3);
-    let shown = stage.json(&["incident", "show", &newest_incident(stage)?, "--json"])?;
+    let shown = stage.json(&["incident", "show", &incident_of(&ran)?, "--json"])?;
     claims.add(
         "its_own_secret_is_to_be_rotated",
         shown.to_string().contains("NOTES_API_TOKEN"),
@@ -369,15 +381,12 @@ fn after(
     })
 }
 
-fn newest_incident(stage: &Stage) -> io::Result<String> {
-    let listed = stage.json(&["incident", "list", "--json"])?;
-    let newest = listed
-        .get("incidents")
-        .and_then(Value::as_array)
-        .and_then(|all| all.last());
-    newest
-        .map(|incident| text(incident, "id"))
-        .ok_or_else(|| io::Error::other("there is no incident"))
+/// Finds the incident's id where a person would: in what `contain` printed.
+fn incident_of(ran: &Ran) -> io::Result<String> {
+    let mut words = ran.stdout.split_whitespace();
+    let id = words.find_map(|word| word.parse::<IncidentId>().ok());
+    id.map(|id| id.to_string())
+        .ok_or_else(|| io::Error::other(format!("no incident was opened: {}", ran.stderr)))
 }
 
 fn text(value: &Value, key: &str) -> String {

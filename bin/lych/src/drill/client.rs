@@ -73,7 +73,7 @@ pub(crate) fn harness() -> io::Result<()> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()?;
-    let (_wire, _answers) = greet(&mut server)?;
+    let (wire, _answers) = greet(&mut server)?;
     let pids = Pids {
         harness: std::process::id(),
         worker: worker.id(),
@@ -81,6 +81,8 @@ pub(crate) fn harness() -> io::Result<()> {
     };
     write_whole(Path::new(PIDS), &serde_json::to_vec(&pids)?)?;
     wait_for_stop();
+    // What every client does first at its end, and what a deaf server ignores.
+    drop(wire);
     worker.wait()?;
     server.wait()?;
     Ok(())
@@ -116,7 +118,7 @@ pub(crate) fn worker() -> io::Result<()> {
     let mut log = fs::File::create(ANSWERS)?;
     let (mut next, mut answered) = (1u64, 0u64);
     let mut write = job.write;
-    while !Path::new(STOP).exists() {
+    while !is_over() {
         send(&mut wire, &call(next, &job.reads, "GET", "health"))?;
         if let Some(due) = write.take_if(|due| answered >= due.after) {
             send(&mut wire, &call(1_000_000, &due.channel, "POST", "deploys"))?;
@@ -195,8 +197,13 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::rename(&part, path)
 }
 
+/// Told to stop, or the stage is gone with its folder.
+fn is_over() -> bool {
+    Path::new(STOP).exists() || !Path::new(JOB).exists()
+}
+
 fn wait_for_stop() {
-    while !Path::new(STOP).exists() {
+    while !is_over() {
         std::thread::sleep(Duration::from_millis(50));
     }
 }
