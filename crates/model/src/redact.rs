@@ -178,6 +178,14 @@ fn is_secret_name(name: &str) -> bool {
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
         .collect();
+    // Folders that every shell sets (POSIX `cd`): the one ending that is a common word elsewhere.
+    if matches!(name.as_str(), "pwd" | "oldpwd") {
+        return false;
+    }
+    if ["pwd", "oldpwd"].contains(&name.as_str()) {
+        // The working folder.
+        return false;
+    }
     // These only name where the secret lies.
     if ["file", "path", "fd", "command", "helper"]
         .iter()
@@ -287,6 +295,16 @@ mod tests {
     }
 
     #[test]
+    fn the_working_folder_is_no_password() {
+        for name in ["PWD", "OLDPWD"] {
+            assert!(!names_a_secret(name), "{name}");
+        }
+        for name in ["MYSQL_PWD", "DB_PWD", "PASSWORD"] {
+            assert!(names_a_secret(name), "{name}");
+        }
+    }
+
+    #[test]
     fn a_value_is_hidden_by_its_shape_when_its_name_says_nothing() {
         for secret in [
             "ghp_0123456789abcdef",
@@ -323,7 +341,7 @@ mod tests {
                 "--token-file",
                 "/run/t",
             ],
-            vec!["http://127.0.0.1:8080/v2/"],
+            vec!["PWD=/srv", "http://127.0.0.1:8080/v2/"],
         ] {
             assert_eq!(shown(&argv), argv.join(" "));
         }
