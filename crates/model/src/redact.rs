@@ -173,15 +173,15 @@ fn looks_random(word: &str) -> bool {
 }
 
 fn is_secret_name(name: &str) -> bool {
+    // Folders that every shell sets (POSIX, cd). A flag `--pwd` is still taken for a password.
+    if matches!(name, "PWD" | "OLDPWD") {
+        return false;
+    }
     let name: String = name
         .chars()
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
         .collect();
-    // Folders that every shell sets (POSIX `cd`): the one ending that is a common word elsewhere.
-    if matches!(name.as_str(), "pwd" | "oldpwd") {
-        return false;
-    }
     if ["pwd", "oldpwd"].contains(&name.as_str()) {
         // The working folder.
         return false;
@@ -299,7 +299,7 @@ mod tests {
         for name in ["PWD", "OLDPWD"] {
             assert!(!names_a_secret(name), "{name}");
         }
-        for name in ["MYSQL_PWD", "DB_PWD", "PASSWORD"] {
+        for name in ["MYSQL_PWD", "DB_PWD", "PASSWORD", "--pwd"] {
             assert!(names_a_secret(name), "{name}");
         }
     }
