@@ -182,10 +182,6 @@ fn is_secret_name(name: &str) -> bool {
         .filter(char::is_ascii_alphanumeric)
         .map(|c| c.to_ascii_lowercase())
         .collect();
-    if ["pwd", "oldpwd"].contains(&name.as_str()) {
-        // The working folder.
-        return false;
-    }
     // These only name where the secret lies.
     if ["file", "path", "fd", "command", "helper"]
         .iter()
