@@ -7,7 +7,7 @@ use std::{
     io::{Read, Write},
     os::unix::process::ExitStatusExt,
     path::PathBuf,
-    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
     sync::mpsc::{self, Receiver},
     thread,
 };
@@ -130,6 +130,11 @@ impl Held {
     /// Takes its standard output, if the command piped it.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
+    }
+
+    /// Takes its standard error, if the command piped it.
+    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
+        self.child.stderr.take()
     }
 
     /// Returns how it ended, if it has.
