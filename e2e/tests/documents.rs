@@ -77,11 +77,12 @@ fn dead_links(document: &Path, text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the limits of the table: `value` and `` `file.rs` `NAME` ``.
+/// Returns the limits of the table: `value` and `` `file.rs` `NAME` ``; a line without either is a heading.
 fn limits(text: &str) -> Vec<Limit> {
     rows(text)
         .into_iter()
         .skip(2)
+        .filter(|cells| !cells[1].is_empty())
         .map(|cells| {
             let mut code = cells[2].split('`').filter(|part| part.trim() != "");
             Limit {
@@ -93,12 +94,74 @@ fn limits(text: &str) -> Vec<Limit> {
         .collect()
 }
 
-/// Returns what a constant of this name is set to in a source text.
+/// Returns what a constant of this name is set to in a source text; or a field, in the last place that sets it.
 fn constant<'a>(source: &'a str, name: &str) -> Option<&'a str> {
+    if name.starts_with(char::is_lowercase) {
+        let (_, behind) = source.rsplit_once(&format!(" {name}: "))?;
+        return Some(behind.split_once(",\n")?.0.trim());
+    }
     let (_, behind) = source.split_once(&format!("const {name}:"))?;
     let (_, value) = behind.split_once('=')?;
     let (value, _) = value.split_once(';')?;
     Some(value.trim())
+}
+
+/// Parts of a constant's name that say it is a bound.
+const BOUNDS: &[&str] = &[
+    "LONGEST",
+    "LARGEST",
+    "MOST_",
+    "_CAP",
+    "MAX_",
+    "_WITHIN",
+    "GRACE",
+    "PATIENCE",
+    "HIGHEST",
+    "IN_FLIGHT",
+];
+
+/// Returns the constants of a source text whose names say that they are bounds, its tests left out.
+fn bounds(source: &str) -> Vec<String> {
+    source
+        .lines()
+        .take_while(|line| !line.contains("#[cfg(test)]"))
+        .filter_map(|line| line.split_once("const ")?.1.split_once(": "))
+        .filter(|(name, _)| BOUNDS.iter().any(|part| name.contains(part)))
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Names the bounds of a file that have no line in the table.
+fn unlisted(file: &str, source: &str, listed: &[Limit]) -> Vec<String> {
+    bounds(source)
+        .into_iter()
+        .filter(|name| {
+            !listed
+                .iter()
+                .any(|limit| limit.file == file && limit.name == *name)
+        })
+        .map(|name| format!("{file} {name}"))
+        .collect()
+}
+
+/// Returns the product's source files, by their paths from the root.
+fn sources() -> Vec<String> {
+    let mut open = vec!["crates".to_owned(), "bin".to_owned()];
+    let mut found = Vec::new();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(Path::new(ROOT).join(&folder))
+            .expect("a folder")
+            .flatten()
+        {
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                open.push(path);
+            } else if path.ends_with(".rs") && path.contains("/src/") && !path.contains("tests") {
+                found.push(path);
+            }
+        }
+    }
+    found
 }
 
 /// Returns the number a constant stands for: a product, a shift, or a duration in milliseconds.
@@ -198,6 +261,24 @@ fn every_limit_on_paper_is_the_one_in_code() {
         .collect();
 
     assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn every_limit_in_code_is_on_paper() {
+    let listed = limits(&read("docs/limits.md"));
+    let missing: Vec<String> = sources()
+        .iter()
+        .flat_map(|file| unlisted(file, &read(file), &listed))
+        .collect();
+
+    assert_eq!(missing, [""; 0], "docs/limits.md lacks these");
+}
+
+#[test]
+fn a_limit_without_a_line_is_named() {
+    let source = "const LONGEST: usize = 4;\npub const NAME: &str = \"x\";\n#[cfg(test)]\nconst MOST_X: u8 = 1;";
+
+    assert_eq!(unlisted("x.rs", source, &[]), ["x.rs LONGEST"]);
 }
 
 #[test]
