@@ -32,6 +32,11 @@ const PROOFS: &[Proof] = &[
         claim: "no call leaves behind the revocation of its run",
         n: 10_000,
     },
+    Proof {
+        name: "tamper",
+        claim: "any changed byte of a closed log is found and placed, without a key",
+        n: 2_000,
+    },
 ];
 
 /// Runs one proof and keeps its table, or lists them all.
