@@ -190,6 +190,7 @@ fn tell(group: &[&Finding]) -> Vec<String> {
         format!("{}-{}", age(youngest), age(oldest))
     };
     let name = match &first.server {
+        Some(server) if server.client == clients::Client::Unnamed => server.name.to_string(),
         Some(server) => format!("{} ({})", server.name, server.client),
         None => command_text(&first.root).to_string(),
     };
@@ -249,17 +250,19 @@ fn owner(finding: &Finding) -> Vec<String> {
     vec![cut(&format!("      {}", text.join(", ")), WIDTH)]
 }
 
+/// What it could do, or, of one that has ended, who has to collect it.
 fn authority(finding: &Finding) -> Vec<String> {
-    if finding.verdict.is_in_use()
-        || finding.verdict == Verdict::Zombie
-        || section_of(finding).unjudged
-    {
+    if finding.verdict.is_in_use() || section_of(finding).unjudged {
         return Vec::new();
     }
-    vec![cut(
-        &format!("      {}", words::authority_words(&finding.authority)),
-        WIDTH,
-    )]
+    if finding.verdict == Verdict::Zombie {
+        let why = finding
+            .evidence
+            .first()
+            .map(|one| format!("      {}", one.what));
+        return why.map(|why| cut(&why, WIDTH)).into_iter().collect();
+    }
+    wrap(&words::authority_words(&finding.authority), 6)
 }
 
 /// One line for what is as it should be.

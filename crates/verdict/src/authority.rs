@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use inventory::{Process, Target, TcpState};
+use inventory::{Process, Socket, Target, TcpState};
 use model::{Foreign, redact};
 
 use crate::{Authority, AuthorityLevel as Level, world::World};
@@ -24,12 +24,8 @@ pub(crate) enum Gate {
 pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -> Authority {
     let env_names = env_names(processes);
     let files = secret_files(processes);
-    let sockets = sockets(world, processes);
+    let sockets = sockets(world, processes, gate);
     let (tcp, connected) = tcp(world, processes);
-    let agents = sockets
-        .iter()
-        .filter(|socket| is_agent(socket.raw()))
-        .count();
     let mut because = Vec::new();
     let mut level = Level::NoneSeen;
     let mut raise = |to: Level, why: String| {
@@ -50,28 +46,33 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
     if !env_names.is_empty() {
         raise(
             Level::Held,
-            "it was started with variables that are likely to hold secrets".to_owned(),
+            format!("it was started with {}", some(&env_names)),
         );
     }
     if !files.is_empty() {
-        raise(
-            Level::Held,
-            "it has files open that are likely to hold secrets".to_owned(),
-        );
+        raise(Level::Held, format!("it has {} open", some(&files)));
     }
-    if agents > 0 {
+    let (agents, services): (Vec<Foreign>, Vec<Foreign>) = sockets
+        .iter()
+        .cloned()
+        .partition(|socket| is_agent(socket.raw()));
+    if !agents.is_empty() {
+        let what = "an agent that signs or logs in for it";
         raise(
             Level::Held,
-            "it is connected to an agent that signs or logs in for it".to_owned(),
+            format!("it is connected to {what} ({})", some(&agents)),
         );
     }
     if connected {
-        raise(Level::Reachable, "it has TCP connections".to_owned());
-    }
-    if sockets.len() > agents {
         raise(
             Level::Reachable,
-            "it is connected to local services".to_owned(),
+            format!("it has TCP connections ({})", some(&tcp)),
+        );
+    }
+    if !services.is_empty() {
+        raise(
+            Level::Reachable,
+            format!("it is connected to {}", some(&services)),
         );
     }
     let unread = processes
@@ -96,6 +97,15 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
         files,
         sockets,
         tcp,
+    }
+}
+
+/// The first few names; the report has all of them.
+fn some(names: &[Foreign]) -> String {
+    let shown: Vec<String> = names.iter().take(3).map(ToString::to_string).collect();
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 
@@ -135,8 +145,8 @@ fn secret_files(processes: &[&Process]) -> Vec<Foreign> {
     found.into_iter().collect()
 }
 
-/// The names of the unix sockets at the other ends, and of those offered.
-fn sockets(world: &World<'_>, processes: &[&Process]) -> Vec<Foreign> {
+/// The names of the unix sockets at the other ends, and of those offered. Our own gate is told of apart.
+fn sockets(world: &World<'_>, processes: &[&Process], gate: Gate) -> Vec<Foreign> {
     let snapshot = world.snapshot();
     let mut found = BTreeSet::new();
     for open in processes.iter().flat_map(|process| process.open()) {
@@ -144,11 +154,27 @@ fn sockets(world: &World<'_>, processes: &[&Process]) -> Vec<Foreign> {
             && let Some(socket) = snapshot.socket(inode)
         {
             let peer = socket.peer.and_then(|peer| snapshot.socket(peer));
+            if gate != Gate::None && peer.is_some_and(|peer| is_gate(world, peer)) {
+                continue;
+            }
             found.extend(peer.and_then(|peer| peer.name.clone()));
             found.extend(socket.name.clone());
         }
     }
     found.into_iter().collect()
+}
+
+/// Tells whether our daemon holds this socket; another user's view shows only its name.
+fn is_gate(world: &World<'_>, socket: &Socket) -> bool {
+    let named = socket
+        .name
+        .as_ref()
+        .is_some_and(|name| name.raw().ends_with("/agent.sock"));
+    let mut holders = socket
+        .holders
+        .iter()
+        .filter_map(|holder| world.process(holder.pid));
+    named && (socket.holders.is_empty() || holders.any(|holder| holder.comm.raw() == "lychd"))
 }
 
 fn is_agent(socket: &str) -> bool {

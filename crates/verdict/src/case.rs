@@ -122,8 +122,8 @@ impl<'a, 'b> Case<'a, 'b> {
         })
     }
 
-    /// Adds what became of the other end of its input.
-    pub(crate) fn note_input(&mut self) {
+    /// Adds what became of the other end of its input; `whose` says which process that is to the reader.
+    pub(crate) fn note_input(&mut self, whose: &str) {
         let end = &self.stdin.seen;
         let place = if self.moved {
             format!("descriptor {}", self.stdin.fd.unwrap_or(0))
@@ -137,16 +137,19 @@ impl<'a, 'b> Case<'a, 'b> {
             None => return,
         };
         let what = match end.state {
-            EndState::Eof => format!("the other end of its {place} is gone, by {how}"),
+            EndState::Eof => format!("the other end of {whose} {place} is gone, by {how}"),
             EndState::Open | EndState::HeldOpen => {
                 let holders: Vec<String> =
                     end.holders.iter().map(|holder| self.name(holder)).collect();
                 if holders.is_empty() {
                     format!(
-                        "the other end of its {place} is open, by {how}; who holds it cannot be seen"
+                        "the other end of {whose} {place} is open, by {how}; who holds it cannot be seen"
                     )
                 } else {
-                    format!("the other end of its {place} is held by {}", list(&holders))
+                    format!(
+                        "the other end of {whose} {place} is held by {}",
+                        list(&holders)
+                    )
                 }
             }
             EndState::Unknown => return,

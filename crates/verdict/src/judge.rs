@@ -258,6 +258,7 @@ fn rss(finding: &Finding) -> u64 {
 #[must_use]
 pub fn command_text(process: &ProcessView) -> Foreign {
     match process.command.value() {
+        Some(words) if words.is_empty() => Foreign::from("(no command line)"),
         Some(words) => {
             let words: Vec<&str> = words.iter().map(Foreign::raw).collect();
             Foreign::new(words.join(" "))

@@ -83,7 +83,11 @@ fn run(
     };
     let asserted = !unknown_to_log && (dead.is_some() || revoked);
     let mut case = Case::new(world, unit, units);
-    case.note_input();
+    let whose = match dead {
+        Some(_) => format!("pid {}'s", unit.root.pid()),
+        None => "its".to_owned(),
+    };
+    case.note_input(&whose);
     let owner = dead.map(|dead| {
         case.note(
             Source::LaunchRecord,
@@ -98,7 +102,8 @@ fn run(
         }
     });
     case.evidence.extend(log_evidence(&case, record));
-    let server = case.server();
+    // Below an owner that is gone stands a client, not a server.
+    let server = if dead.is_some() { None } else { case.server() };
     let members = world.descendants(root.pid(), |_| false);
     let processes: Vec<&Process> = std::iter::once(root)
         .chain(members.iter().filter_map(|pid| world.process(*pid)))

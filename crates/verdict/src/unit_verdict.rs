@@ -29,7 +29,7 @@ impl Case<'_, '_> {
             self.note(Source::Proc, Weight::Strong, what);
             return CANNOT_TELL;
         }
-        self.note_input();
+        self.note_input("its");
         if self.is_managed() {
             return (Verdict::Managed, Confidence::Inferred);
         }

@@ -64,7 +64,7 @@ pub(crate) fn units<'a>(world: &World<'a>) -> Vec<Unit<'a>> {
 fn starts<'a>(world: &World<'a>) -> Vec<&'a Process> {
     let mut pids: BTreeSet<u32> = world.fitting().collect();
     for process in &world.snapshot().processes {
-        let is_shim = world.record_of_shim(process).is_some();
+        let is_shim = !process.is_zombie() && world.record_of_shim(process).is_some();
         if is_shim || lost_both_ends(world, process) {
             pids.insert(process.pid());
         }

@@ -37,39 +37,16 @@ pub(crate) const fn also_word(also: Also) -> &'static str {
 
 /// Says what a unit could still do, by names, and promises nothing.
 pub(crate) fn authority_words(authority: &Authority) -> String {
-    let names = |names: &[model::Foreign]| {
-        let shown: Vec<String> = names.iter().take(4).map(ToString::to_string).collect();
-        let more = names.len().saturating_sub(shown.len());
-        match more {
-            0 => shown.join(", "),
-            more => format!("{} and {more} more", shown.join(", ")),
-        }
-    };
-    let mut parts = Vec::new();
-    if !authority.env_names.is_empty() {
-        parts.push(format!("started with {}", names(&authority.env_names)));
-    }
-    if !authority.files.is_empty() {
-        parts.push(format!("has open {}", names(&authority.files)));
-    }
-    if !authority.tcp.is_empty() {
-        parts.push(format!("TCP {}", names(&authority.tcp)));
-    }
-    if !authority.sockets.is_empty() {
-        parts.push(format!("sockets {}", names(&authority.sockets)));
-    }
     let level = match authority.level {
-        AuthorityLevel::Held => "may act with what it holds",
-        AuthorityLevel::Reachable => "may act through what it reaches",
-        AuthorityLevel::Refused => "its run's authority was taken away",
-        AuthorityLevel::NoneSeen => "no way to act was seen, which does not rule one out",
+        AuthorityLevel::Held | AuthorityLevel::Reachable => "may act",
+        AuthorityLevel::Refused => "was cut off",
+        AuthorityLevel::NoneSeen => "no way to act was seen",
         AuthorityLevel::Unknown => "whether it can act could not be read",
     };
-    if parts.is_empty() {
-        level.to_owned()
-    } else {
-        format!("{level}: {}", parts.join("; "))
+    if authority.because.is_empty() {
+        return level.to_owned();
     }
+    format!("{level}: {}", authority.because.join("; "))
 }
 
 /// Returns a duration in at most six characters.
