@@ -14,7 +14,7 @@ use sys::{durable, lock::Lock};
 
 use crate::{
     AuditError, Health, Options, Recovered, Stats,
-    commit::Shared,
+    commit::{Seen, Shared},
     keyring::KeyRing,
     queue::{Content, Draft},
     recover, seal,
@@ -93,28 +93,28 @@ impl Audit {
     /// Returns the last acknowledged commit.
     #[must_use]
     pub fn head(&self) -> Option<HeadPoint> {
-        *lock(&self.shared.head)
+        self.seen().head
     }
 
     /// Returns the public key of the root that this log recognises now.
     #[must_use]
     pub fn root(&self) -> [u8; 32] {
-        lock(&self.shared.writer).root
+        self.seen().root
     }
 
     /// Tells whether a failed write has ended all writing.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
-        lock(&self.shared.writer).poisoned.is_some()
+        self.seen().poisoned.is_some()
     }
 
     /// Tells how the log is doing.
     #[must_use]
     pub fn health(&self) -> Health {
-        let writer = lock(&self.shared.writer);
+        let seen = self.seen();
         let mut health = Health {
-            poisoned: writer.poisoned.clone(),
-            head_behind: writer.pinned.problem.clone(),
+            poisoned: seen.poisoned,
+            head_behind: seen.head_behind,
             ..Health::default()
         };
         lock(&self.shared.queue).health(&mut health);
@@ -124,12 +124,11 @@ impl Audit {
     /// Tells what has been written since the log was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let writer = lock(&self.shared.writer);
-        Stats {
-            records: writer.records,
-            commits: writer.commits,
-            syncs: writer.syncs,
-        }
+        self.seen().stats
+    }
+
+    fn seen(&self) -> Seen {
+        lock(&self.shared.seen).clone()
     }
 
     /// Destroys the data key of a run: its sealed bodies can never be opened again, and the log says so.
@@ -167,7 +166,7 @@ impl Audit {
             let mut writer = lock(&self.shared.writer);
             let ticket = self.shared.push_last(draft, &*self.clock);
             self.shared.drain(&mut writer);
-            writer.pin();
+            self.shared.pin(&mut writer);
             ticket
         };
         self.stop();

@@ -7,21 +7,31 @@ use std::{
     time::Duration,
 };
 
-use ledger::signed_message;
-use model::{Clock, Kind, NotDurable, Ticket};
+use model::{Clock, Kind, NotDurable, Stub, Ticket};
 
 use crate::{
+    Stats,
     audit::HeadPoint,
     queue::{Content, Draft, Group, Queue},
     writer::{Done, HEAD_AGE, Writer, lock},
 };
 
-/// What the threads share. Locked in this order: writer, queue, head.
+/// What the threads share. Locked in this order: writer, queue, seen.
 pub(crate) struct Shared {
     pub(crate) queue: Mutex<Queue>,
     pub(crate) wake: Condvar,
     pub(crate) writer: Mutex<Writer>,
-    pub(crate) head: Mutex<Option<HeadPoint>>,
+    pub(crate) seen: Mutex<Seen>,
+}
+
+/// What the writer shows of itself, so that nobody who asks has to wait for the disk.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Seen {
+    pub(crate) head: Option<HeadPoint>,
+    pub(crate) root: [u8; 32],
+    pub(crate) poisoned: Option<String>,
+    pub(crate) head_behind: Option<String>,
+    pub(crate) stats: Stats,
 }
 
 impl Shared {
@@ -30,47 +40,51 @@ impl Shared {
             queue: Mutex::new(queue),
             wake: Condvar::new(),
             writer: Mutex::new(writer),
-            head: Mutex::new(None),
+            seen: Mutex::default(),
         })
     }
 
     /// Commits all that is queued at this moment, on the calling thread.
     pub(crate) fn drain(&self, writer: &mut Writer) {
-        loop {
-            let group = lock(&self.queue).take_group();
-            match group {
-                Some(group) => self.commit(writer, group),
-                None => return,
-            }
+        while let Some(group) = self.take_group() {
+            self.commit(writer, group, None);
         }
+    }
+
+    fn take_group(&self) -> Option<Group> {
+        lock(&self.queue).take_group()
     }
 
     /// Commits one group and tells everybody who waits for it.
-    fn commit(&self, writer: &mut Writer, group: Group) {
+    fn commit(&self, writer: &mut Writer, group: Group, sign: Option<Sign<'_>>) {
         let bytes = group.bytes;
-        match writer.commit(group) {
+        match writer.commit(group, sign) {
             Ok(done) => {
                 let (room, no_room) = writer.room();
                 lock(&self.queue).written(bytes, room, no_room);
-                self.publish(writer);
+                // Before anybody is told that he stands behind the new head.
+                self.show(writer);
                 tell(done);
             }
-            Err((why, mut stubs)) => {
-                stubs.extend(lock(&self.queue).refuse_all(&why));
-                for stub in stubs {
-                    stub.settle(Err(NotDurable { why: why.clone() }));
-                }
+            Err((why, stubs)) => {
+                self.show(writer);
+                fail(stubs, &why);
             }
         }
     }
 
-    /// Shows the new head before anybody is told that he stands behind it.
-    fn publish(&self, writer: &Writer) {
-        *lock(&self.head) = writer.committed.map(|committed| HeadPoint {
-            seq: committed.seq,
-            id: committed.id,
-            at: committed.at,
-        });
+    /// Writes `HEAD`.
+    pub(crate) fn pin(&self, writer: &mut Writer) {
+        writer.pin();
+        self.show(writer);
+    }
+
+    /// Shows the writer's state; once it is poisoned nothing is taken any more.
+    pub(crate) fn show(&self, writer: &Writer) {
+        *lock(&self.seen) = writer.seen();
+        if let Some(why) = &writer.poisoned {
+            fail(lock(&self.queue).refuse_all(why), why);
+        }
     }
 
     /// Queues a record and wakes the committer.
@@ -92,36 +106,30 @@ impl Shared {
         ticket
     }
 
-    /// Writes a record whose signature covers its own place in the chain. All that is queued is written first, and
-    /// the number is drawn in the moment when nothing is: so nobody comes between.
+    /// Writes a record whose signature covers its own place in the chain. Whoever holds the writer is the committer:
+    /// so the record is signed when its turn comes, behind all that was queued before it.
     pub(crate) fn push_signed(
         &self,
         writer: &mut Writer,
         (kind, unsigned): (Kind, &[u8]),
-        sign: impl FnOnce(&[u8]) -> Vec<u8>,
+        sign: Sign<'_>,
         clock: &dyn Clock,
     ) -> Ticket {
-        // The signatures' place is kept free, so that the queue knows how long the record will be.
-        let signatures = if kind == Kind::RootEndorsed { 128 } else { 64 };
-        let blank = [unsigned, &vec![0; signatures]].concat();
-        let draft = Draft::clear(kind, blank);
-        let (ticket, group) = loop {
-            self.drain(writer);
-            let mut queue = lock(&self.queue);
-            if queue.is_empty() {
-                let ticket = queue.push(draft, clock.now());
-                break (ticket, queue.take_group());
+        let draft = Draft {
+            content: Content::Unsigned(unsigned.to_vec()),
+            ..Draft::clear(kind, Vec::new())
+        };
+        let mut queue = lock(&self.queue);
+        let ticket = queue.push(draft, clock.now());
+        drop(queue);
+        let wanted = ticket.seq();
+        while let Some(group) = self.take_group() {
+            let last = Some(group.commit_seq) > wanted;
+            self.commit(writer, group, Some(&mut *sign));
+            if last {
+                break;
             }
-        };
-        let Some(mut group) = group else {
-            return ticket;
-        };
-        if let (Ok(()), Some(queued)) = (writer.make_room_for(&group), group.records.first_mut()) {
-            let header = queued.header(ledger::Sealing::Clear, writer.head);
-            let message = signed_message(writer.log_id, &header, unsigned).unwrap_or_default();
-            queued.draft.content = Content::Clear(sign(&message));
         }
-        self.commit(writer, group);
         ticket
     }
 
@@ -131,15 +139,14 @@ impl Shared {
             let mut writer = lock(&self.writer);
             match work {
                 Work::Records => {
-                    let group = lock(&self.queue).take_group();
-                    if let Some(group) = group {
-                        self.commit(&mut writer, group);
+                    if let Some(group) = self.take_group() {
+                        self.commit(&mut writer, group, None);
                     }
                 }
                 Work::Pin => {}
             }
             if writer.pin_is_behind() && writer.pinned.written.elapsed() >= HEAD_AGE {
-                writer.pin();
+                self.pin(&mut writer);
             }
         }
     }
@@ -182,6 +189,17 @@ impl Shared {
 enum Work {
     Records,
     Pin,
+}
+
+/// Makes the signatures of a record whose place in the chain is known: from the message to the whole body.
+pub(crate) type Sign<'a> = &'a mut dyn FnMut(&[u8]) -> Vec<u8>;
+
+fn fail(stubs: Vec<Stub>, why: &str) {
+    for stub in stubs {
+        stub.settle(Err(NotDurable {
+            why: why.to_owned(),
+        }));
+    }
 }
 
 fn tell(done: Done) {

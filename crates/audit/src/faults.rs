@@ -316,3 +316,24 @@ fn a_record_longer_than_one_may_be_is_refused_without_harm() {
     assert!(refused.unwrap_err().why.contains("longer than"));
     push(&audit, Kind::Denied).wait().unwrap();
 }
+
+#[test]
+fn a_committer_that_panics_leaves_no_gap_but_an_end() {
+    struct Panics;
+    impl Clock for Panics {
+        fn now(&self) -> Stamp {
+            panic!("in the middle of a write");
+        }
+    }
+    let folder = TempDir::new().unwrap();
+    let audit = open(&folder, SMALL);
+    lock(&audit.shared.writer).clock = Arc::new(Panics);
+
+    let lost = push(&audit, Kind::Attempt).wait();
+    lock(&audit.shared.writer).clock = Arc::new(Ticks::default());
+    let closed = audit.close();
+
+    assert!(lost.is_err() && closed.is_err());
+    let report = verify(audit.dir(), &VerifyOptions::default());
+    assert_eq!(report.verdict, Verdict::IntactLocalPin, "{report}");
+}

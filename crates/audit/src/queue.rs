@@ -41,6 +41,8 @@ pub(crate) enum Content {
     Sealed(Vec<u8>),
     /// Stored as it is.
     Clear(Vec<u8>),
+    /// Stored with signatures that are made when the record's place is known.
+    Unsigned(Vec<u8>),
 }
 
 impl Draft {
@@ -59,6 +61,14 @@ impl Draft {
         let len = match &self.content {
             Content::Sealed(plain) => sealed_frame_len(self.kind, plain.len()),
             Content::Clear(body) => clear_frame_len(body.len()),
+            Content::Unsigned(body) => {
+                let signatures = if self.kind == Kind::RootEndorsed {
+                    128
+                } else {
+                    64
+                };
+                clear_frame_len(body.len() + signatures)
+            }
         };
         u64::try_from(len).unwrap_or(u64::MAX)
     }

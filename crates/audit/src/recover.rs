@@ -18,7 +18,7 @@ use model::{Body, CallState, EpochId, Kind, LogId, OutcomeBody, SessionId, Unset
 use sys::{durable, lock::Lock};
 
 use crate::{
-    AuditError, Options, Recovered,
+    AuditError, Options, Recovered, Stats,
     commit::Shared,
     create,
     keyring::{self, KeyRing},
@@ -162,9 +162,8 @@ fn begin(
             problem: None,
         },
         poisoned: None,
-        syncs: 0,
-        records: 0,
-        commits: 0,
+        writing: false,
+        stats: Stats::default(),
     };
     Ok((writer, keys, opened))
 }
@@ -201,7 +200,7 @@ fn first_records(
     }
     let mut writer = lock(&shared.writer);
     shared.drain(&mut writer);
-    writer.pin();
+    shared.pin(&mut writer);
     drop(writer);
     for ticket in tickets {
         ticket.wait()?;

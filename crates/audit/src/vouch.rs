@@ -5,6 +5,7 @@ use model::{EpochId, Kind, Receipt};
 
 use crate::{
     Audit, AuditError, RootSigner,
+    commit::Sign,
     writer::{Writer, lock},
 };
 
@@ -47,7 +48,7 @@ impl Audit {
             return Err(AuditError::NotTheRoot);
         }
         let unsigned = [old.public(), new.public()].concat();
-        self.signed(&mut writer, Kind::RootEndorsed, &unsigned, |message| {
+        self.signed(&mut writer, Kind::RootEndorsed, &unsigned, &mut |message| {
             RootEndorsed {
                 old: old.public(),
                 new: new.public(),
@@ -57,6 +58,7 @@ impl Audit {
             .encode()
         })?;
         writer.root = new.public();
+        self.shared.show(&writer);
         let (epoch, public) = (self.epoch(), writer.signing.verifying_key().to_bytes());
         self.endorse_epoch(&mut writer, EndorsedHow::OwnRun, epoch, public, new)
     }
@@ -96,20 +98,19 @@ impl Audit {
         let unsigned = body
             .get(..body.len().saturating_sub(64))
             .unwrap_or_default();
-        self.signed(writer, Kind::EpochEndorsed, unsigned, |message| {
+        self.signed(writer, Kind::EpochEndorsed, unsigned, &mut |message| {
             endorsed.signature = root.sign(message);
             endorsed.encode()
         })
     }
 
-    /// Appends a record whose signature covers its own place in the chain: so everything queued is written first, and
-    /// nobody else may append meanwhile.
+    /// Appends a record whose signature covers its own place in the chain.
     fn signed(
         &self,
         writer: &mut Writer,
         kind: Kind,
         unsigned: &[u8],
-        sign: impl FnOnce(&[u8]) -> Vec<u8>,
+        sign: Sign<'_>,
     ) -> Result<Receipt, AuditError> {
         let ticket = self
             .shared

@@ -16,13 +16,14 @@ use std::{
 
 use ed25519_dalek::{Signer, SigningKey};
 use ledger::{Head, SegmentHeader, frame_id};
-use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub, Wall};
+use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub};
 use sys::durable;
 
 mod frames;
 
 use crate::{
-    KeyWrap,
+    HeadPoint, KeyWrap, Stats,
+    commit::{Seen, Sign},
     keyring::KeyRing,
     open::Sizes,
     queue::Group,
@@ -35,14 +36,6 @@ pub(crate) const HEAD_AGE: Duration = Duration::from_secs(1);
 /// Locks, whatever happened to another holder: every change behind these locks is complete when it is visible.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A committed place in the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Committed {
-    pub(crate) seq: Seq,
-    pub(crate) id: Digest,
-    pub(crate) at: Wall,
 }
 
 /// The growing end of the log.
@@ -61,12 +54,11 @@ pub(crate) struct Writer {
     pub(crate) keys: Arc<Mutex<KeyRing>>,
     pub(crate) root: [u8; 32],
     pub(crate) spare: Spare,
-    pub(crate) committed: Option<Committed>,
+    pub(crate) committed: Option<HeadPoint>,
     pub(crate) pinned: Pinned,
     pub(crate) poisoned: Option<String>,
-    pub(crate) syncs: u64,
-    pub(crate) records: u64,
-    pub(crate) commits: u64,
+    pub(crate) writing: bool,
+    pub(crate) stats: Stats,
 }
 
 /// Whether the next segment's space is there.
@@ -96,12 +88,23 @@ impl Writer {
     ///
     /// On an error the writer is poisoned: whether the bytes reached the disk is not known, and asking fsync(2) again
     /// would answer for other bytes.
-    pub(crate) fn commit(&mut self, group: Group) -> Result<Done, (String, Vec<Stub>)> {
+    pub(crate) fn commit(
+        &mut self,
+        group: Group,
+        sign: Option<Sign<'_>>,
+    ) -> Result<Done, (String, Vec<Stub>)> {
+        if self.writing {
+            // Somebody panicked in the middle: the numbers of his records are lost, and a log has no gaps.
+            self.poisoned = Some("a write was cut short".to_owned());
+        }
         if let Some(why) = &self.poisoned {
             let why = why.clone();
             return Err((why, stubs(group)));
         }
-        match self.try_commit(&group) {
+        self.writing = true;
+        let written = self.try_commit(&group, sign);
+        self.writing = false;
+        match written {
             Ok(ids) => {
                 let log_id = self.log_id;
                 let receipts = group
@@ -123,14 +126,14 @@ impl Writer {
         }
     }
 
-    fn try_commit(&mut self, group: &Group) -> io::Result<Vec<Digest>> {
+    fn try_commit(&mut self, group: &Group, mut sign: Option<Sign<'_>>) -> io::Result<Vec<Digest>> {
         self.make_room_for(group)?;
         let first = first_seq(group);
         let mut bytes = Vec::with_capacity(usize::try_from(group.bytes).unwrap_or(0));
         let mut ids = Vec::with_capacity(group.records.len());
         let mut head = self.head;
         for queued in &group.records {
-            let frame = self.frame(queued, head)?;
+            let frame = self.frame(queued, head, &mut sign)?;
             head = frame_id(&frame);
             ids.push(head);
             bytes.extend(frame);
@@ -139,11 +142,11 @@ impl Writer {
         let frame = self.commit_frame((first, group.commit_seq), stamp, head, bytes.len())?;
         bytes.extend(&frame);
         self.segment.append(&bytes)?;
-        self.syncs += 1;
-        self.commits += 1;
-        self.records += u64::try_from(ids.len()).unwrap_or(0);
+        self.stats.syncs += 1;
+        self.stats.commits += 1;
+        self.stats.records += u64::try_from(ids.len()).unwrap_or(0);
         self.head = frame_id(&frame);
-        self.committed = Some(Committed {
+        self.committed = Some(HeadPoint {
             seq: group.commit_seq,
             id: self.head,
             at: stamp.wall,
@@ -160,7 +163,7 @@ impl Writer {
     }
 
     /// Goes on to the next segment if the group would touch the reserve and there is one.
-    pub(crate) fn make_room_for(&mut self, group: &Group) -> io::Result<()> {
+    fn make_room_for(&mut self, group: &Group) -> io::Result<()> {
         let bytes = group.bytes;
         if self.segment.offset + bytes <= self.segment.len.saturating_sub(self.sizes.reserve) {
             return Ok(());
@@ -214,6 +217,17 @@ impl Writer {
                 (here + next / 2, None)
             }
             Spare::Missing(why) => (here, Some(why.clone())),
+        }
+    }
+
+    /// Returns what others may see.
+    pub(crate) fn seen(&self) -> Seen {
+        Seen {
+            head: self.committed,
+            root: self.root,
+            poisoned: self.poisoned.clone(),
+            head_behind: self.pinned.problem.clone(),
+            stats: self.stats,
         }
     }
 

@@ -98,6 +98,17 @@ pub struct Repair {
     pub sha256: Digest,
 }
 
+/// Bytes behind the last commit: a torn write, or one that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct TornTail {
+    /// The segment they stand in.
+    pub segment: u64,
+    /// Where they begin.
+    pub offset: u64,
+    /// How many.
+    pub bytes: u64,
+}
+
 /// An attempt whose effect is not known, or that may still have one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OpenAttempt {
@@ -210,6 +221,8 @@ pub struct Report {
     pub head_at: Option<Wall>,
     /// The first place where something is wrong.
     pub first_bad: Option<FirstBad>,
+    /// Bytes behind the last commit that nobody was promised.
+    pub tail: Option<TornTail>,
     /// Torn tails that were moved to quarantine.
     pub repairs: Vec<Repair>,
     /// Attempts without a known end.

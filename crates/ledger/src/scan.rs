@@ -291,7 +291,7 @@ impl Scan {
             .as_ref()
             .map_or((&[][..], 0), |loaded| (&loaded.data, loaded.used));
         Tail::new(
-            data,
+            (self.index, data),
             self.offset..used,
             self.next_seq,
             self.log_id,

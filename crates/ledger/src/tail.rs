@@ -12,13 +12,15 @@ use crate::{
     clear::{Commit, EpochOpened, signed_message, signed_part},
     head::signature_is_by,
     header::{FRAME_PREFIX, HEADER_LEN, Header},
-    report::FirstBad,
+    report::{FirstBad, TornTail},
     scan::frame_at,
 };
 
 /// Bytes behind the last commit.
 #[derive(Debug, Clone)]
 pub struct Tail {
+    /// The segment they stand in.
+    pub segment: u64,
     /// Where they begin and end in the segment.
     pub range: Range<u64>,
     /// The first record that could not be read or believed.
@@ -29,7 +31,7 @@ pub struct Tail {
 
 impl Tail {
     pub(crate) fn new(
-        data: &[u8],
+        (segment, data): (u64, &[u8]),
         range: Range<usize>,
         next_seq: Seq,
         log: LogId,
@@ -50,9 +52,20 @@ impl Tail {
             .map(|(header, ..)| header.seq);
         let wide = |at: usize| u64::try_from(at).unwrap_or(u64::MAX);
         Self {
+            segment,
             range: wide(range.start)..wide(range.end),
             bad,
             acknowledged,
+        }
+    }
+}
+
+impl From<&Tail> for TornTail {
+    fn from(tail: &Tail) -> Self {
+        Self {
+            segment: tail.segment,
+            offset: tail.range.start,
+            bytes: tail.range.end.saturating_sub(tail.range.start),
         }
     }
 }

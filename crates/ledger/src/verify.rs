@@ -11,8 +11,9 @@ use crate::{
     head::Head,
     origin::{Origin, OriginError},
     pins::Pins,
-    report::{FirstBad, PinResult, Report, Verdict},
+    report::{FirstBad, PinResult, Report, TornTail, Verdict},
     scan::{End, Scan, Signatures, Step, Stop},
+    tail::Tail,
 };
 
 mod inspect;
@@ -34,18 +35,18 @@ pub struct VerifyOptions {
 /// Judges the log in `dir`. Writes nothing, takes no lock, may run while the writer does.
 #[must_use]
 pub fn verify(dir: &Path, options: &VerifyOptions) -> Report {
-    let first = attempt(dir, options, Signatures::LastOfEpoch);
+    let first = look(dir, options, Signatures::LastOfEpoch);
     // Only the last signature of each epoch is checked, because it covers all before it. If one is wrong, a second
     // look at all of them finds the first.
     match first {
         Ok(report) => report,
-        Err(()) => attempt(dir, options, Signatures::All)
+        Err(()) => look(dir, options, Signatures::All)
             .unwrap_or_else(|()| blank(Err("a commit is not signed by its daemon run".to_owned()))),
     }
 }
 
 /// Judges once; an error asks for a look at every signature.
-fn attempt(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<Report, ()> {
+fn look(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<Report, ()> {
     // Before the segments: a head is written behind its commit, so one read first never runs ahead of them.
     let head = read_head(dir);
     let mut pins = Pins::default();
@@ -125,6 +126,7 @@ fn blank(log_id: Result<LogId, String>) -> Report {
         head: None,
         head_at: None,
         first_bad: None,
+        tail: None,
         repairs: Vec::new(),
         open_attempts: Vec::new(),
         unendorsed: Vec::new(),
@@ -132,6 +134,19 @@ fn blank(log_id: Result<LogId, String>) -> Report {
         pins_used: Vec::new(),
         checked: Default::default(),
         does_not_prove: limits::always(),
+    }
+}
+
+/// What a scan came to: a tail, a fault, or why it could not go on.
+fn reached(end: Result<End, Stop>) -> (Option<Tail>, Option<FirstBad>, Option<String>) {
+    match end {
+        Ok(end) => (end.tail, None, None),
+        Err(Stop::Bad(bad)) => (None, Some(bad), None),
+        Err(stop @ (Stop::Unknown(_) | Stop::Unsigned)) => (None, None, Some(stop.to_string())),
+        Err(Stop::Io { path, source }) => {
+            let why = format!("cannot read {}: {source}", path.display());
+            (None, None, Some(why))
+        }
     }
 }
 
@@ -149,16 +164,7 @@ impl Judge<'_> {
         let facts = seen.finish(end.is_ok());
         self.identity(&mut report, &facts);
         report.pins_used = facts.pins;
-        let (tail, stopped, why) = match end {
-            Ok(end) => (end.tail, None, None),
-            Err(Stop::Bad(bad)) => (None, Some(bad), None),
-            Err(stop @ (Stop::Unknown(_) | Stop::Unsigned)) => (None, None, Some(stop.to_string())),
-            Err(Stop::Io { path, source }) => (
-                None,
-                None,
-                Some(format!("cannot read {}: {source}", path.display())),
-            ),
-        };
+        let (tail, stopped, why) = reached(end);
         let further = report
             .pins_used
             .iter()
@@ -166,17 +172,19 @@ impl Judge<'_> {
         // What a pin or a later commit shows to have been acknowledged cannot be a torn write.
         let cut = tail
             .as_ref()
-            .filter(|tail| further || tail.acknowledged.is_some());
-        report.first_bad = stopped
-            .or(facts.bad)
-            .or(cut.map(|tail| tail.bad.clone()))
-            .or(head_bad);
+            .filter(|tail| further || tail.acknowledged.is_some())
+            .map(|tail| tail.bad.clone());
+        // Key files last: whoever only wants to go on writing can do without them.
+        report.first_bad = stopped.or(cut).or(head_bad).or(facts.bad).or(facts.bad_key);
         report.why = why.or(facts.unreadable).or_else(|| self.cannot(&report));
-        report.verdict = self.verdict(&report, tail.is_some());
+        report.tail = tail
+            .filter(|_| report.first_bad.is_none())
+            .map(|tail| TornTail::from(&tail));
+        report.verdict = self.verdict(&report);
         if report.verdict != Verdict::CannotJudge {
             report.why = None;
         }
-        self.place(&mut report, tail.map(|tail| tail.bad));
+        self.place(&mut report);
         limits::of(&mut report, self.options.log_id.is_some());
         report
     }
@@ -237,7 +245,7 @@ impl Judge<'_> {
         origin.or(empty).or(unusable).or(unpinned)
     }
 
-    fn verdict(&self, report: &Report, torn: bool) -> Verdict {
+    fn verdict(&self, report: &Report) -> Verdict {
         let any = |wanted: &PinResult| report.pins_used.iter().any(|pin| pin.result == *wanted);
         let other = self
             .options
@@ -251,7 +259,7 @@ impl Judge<'_> {
             Verdict::Truncated
         } else if report.why.is_some() {
             Verdict::CannotJudge
-        } else if torn {
+        } else if report.tail.is_some() {
             Verdict::TornTail
         } else if report.confirmed_from_outside().is_some() {
             Verdict::IntactPinned
@@ -263,7 +271,7 @@ impl Judge<'_> {
     }
 
     /// Names the place for the verdicts that a pin or the expected id brought about.
-    fn place(&self, report: &mut Report, tail: Option<FirstBad>) {
+    fn place(&self, report: &mut Report) {
         let named = |wanted: &[PinResult]| {
             let pin = report
                 .pins_used
@@ -282,8 +290,8 @@ impl Judge<'_> {
                 ))
             }),
             Verdict::Truncated => named(&[PinResult::ReachesFurther]),
-            Verdict::TornTail => tail,
             Verdict::Tampered
+            | Verdict::TornTail
             | Verdict::IntactPinned
             | Verdict::IntactLocalPin
             | Verdict::IntactUnpinned

@@ -29,14 +29,14 @@ pub(super) fn judge(
     root: Option<[u8; 32]>,
 ) -> Result<(Past, [u8; 32]), AuditError> {
     // A new log, or one whose daemon died before its first commit: there is nothing yet to be judged.
-    if let (Ok(past), Some(root)) = (read(dir, log_id, Signatures::LastOfEpoch), root)
+    if !dir.join("HEAD").exists()
+        && let (Ok(past), Some(root)) = (read(dir, log_id, Signatures::LastOfEpoch), root)
         && past.next_seq == 1
         && past
             .end
             .tail
             .as_ref()
             .is_none_or(|tail| tail.acknowledged.is_none())
-        && !dir.join("HEAD").exists()
     {
         return Ok((past, root));
     }

@@ -12,6 +12,7 @@ use sys::durable;
 
 use super::{Writer, lock};
 use crate::{
+    commit::Sign,
     keyring,
     queue::{Content, Queued},
     seal,
@@ -19,7 +20,12 @@ use crate::{
 
 impl Writer {
     /// Seals one record and returns its frame.
-    pub(super) fn frame(&mut self, queued: &Queued, prev: Digest) -> io::Result<Vec<u8>> {
+    pub(super) fn frame(
+        &mut self,
+        queued: &Queued,
+        prev: Digest,
+        sign: &mut Option<Sign<'_>>,
+    ) -> io::Result<Vec<u8>> {
         let draft = &queued.draft;
         let mut clear = Vec::new();
         if let (Kind::SessionOpened, Some(session)) = (draft.kind, draft.session) {
@@ -29,19 +35,25 @@ impl Writer {
         let keys = lock(&keys);
         let run = draft.session.and_then(|session| keys.run(session));
         let sealing = match (&draft.content, run) {
-            (Content::Clear(_), _) => Sealing::Clear,
+            (Content::Clear(_) | Content::Unsigned(_), _) => Sealing::Clear,
             (Content::Sealed(_), Some(_)) => Sealing::Run,
             (Content::Sealed(_), None) => Sealing::Epoch,
         };
         let header = queued.header(sealing, prev);
         let body = match &draft.content {
             Content::Clear(body) => Some(body.clone()),
+            Content::Unsigned(unsigned) => {
+                let message = signed_message(self.log_id, &header, unsigned);
+                sign.as_mut()
+                    .zip(message)
+                    .map(|(sign, message)| sign(&message))
+            }
             Content::Sealed(plain) => {
                 seal::seal(run.unwrap_or(&keys.epoch_key), &header, &clear, plain)
             }
         };
         body.and_then(|body| encode_frame(&header, &body))
-            .ok_or_else(|| io::Error::other("a record is longer than one may be"))
+            .ok_or_else(|| io::Error::other("a record could not be sealed or signed"))
     }
 
     /// Makes a run's data key and its file. The file is durable before the key seals anything: otherwise a crash could

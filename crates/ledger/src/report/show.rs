@@ -106,6 +106,13 @@ impl Report {
     }
 
     fn findings(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(tail) = self.tail {
+            writeln!(
+                f,
+                "tail      {} unacknowledged bytes at {} of segment {}; the daemon moves them to quarantine",
+                tail.bytes, tail.offset, tail.segment
+            )?;
+        }
         for repair in &self.repairs {
             writeln!(
                 f,

@@ -44,6 +44,7 @@ pub(super) struct Inspection {
     /// Key files that are not there, until their erasure turns up.
     absent: BTreeMap<SessionId, FirstBad>,
     bad: Option<FirstBad>,
+    bad_key: Option<FirstBad>,
     unreadable: Option<String>,
     repairs: Vec<Repair>,
     checked: Checked,
@@ -56,6 +57,7 @@ pub(super) struct Facts {
     pub(super) root: [u8; 32],
     pub(super) last: Option<(Seq, Digest, Wall)>,
     pub(super) bad: Option<FirstBad>,
+    pub(super) bad_key: Option<FirstBad>,
     pub(super) unreadable: Option<String>,
     pub(super) repairs: Vec<Repair>,
     pub(super) open_attempts: Vec<OpenAttempt>,
@@ -76,6 +78,7 @@ impl Inspection {
             epochs: Vec::new(),
             absent: BTreeMap::new(),
             bad: None,
+            bad_key: None,
             unreadable: None,
             repairs: Vec::new(),
             checked: Checked::default(),
@@ -231,13 +234,17 @@ impl Inspection {
             (Ok(bytes), _) if sha256(&[&bytes]) == digest.to_bytes() => {
                 self.checked.key_files += 1;
             }
-            (Ok(_), _) => self.note(bad("the key file is not the one on record")),
+            (Ok(_), _) => {
+                let changed = bad("the key file is not the one on record");
+                self.bad_key.get_or_insert(changed);
+            }
             (Err(error), Some(session)) if error.kind() == io::ErrorKind::NotFound => {
                 let missing = bad("the key file is missing, and no erasure is on record");
                 self.absent.insert(session, missing);
             }
             (Err(error), None) if error.kind() == io::ErrorKind::NotFound => {
-                self.note(bad("the key file is missing"));
+                let missing = bad("the key file is missing");
+                self.bad_key.get_or_insert(missing);
             }
             (Err(error), _) => {
                 self.unreadable = Some(format!("cannot read keys/{name}.age: {error}"));
@@ -246,15 +253,9 @@ impl Inspection {
     }
 
     fn blame(&mut self, record: &Record<'_>, what: &str) {
-        self.note(FirstBad::in_segment(
-            record.place,
-            Some(record.header.seq),
-            what,
-        ));
-    }
-
-    fn note(&mut self, bad: FirstBad) {
-        self.bad.get_or_insert(bad);
+        let seq = Some(record.header.seq);
+        self.bad
+            .get_or_insert_with(|| FirstBad::in_segment(record.place, seq, what));
     }
 
     /// Ends the inspection; `complete` tells whether the log was seen up to its last commit.
@@ -265,7 +266,8 @@ impl Inspection {
         Facts {
             root: self.root,
             last: self.last,
-            bad: self.bad.or(absent),
+            bad: self.bad,
+            bad_key: self.bad_key.or(absent),
             unreadable: self.unreadable,
             repairs: self.repairs,
             open_attempts,
