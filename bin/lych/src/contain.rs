@@ -141,13 +141,15 @@ fn ask(question: &str) -> bool {
 
 fn begin(home: &Home, args: &ContainArgs, ending: &Ending) -> Result<Exit, Explain> {
     let survey = look(home)?;
-    let found = args.what.wanted().find(&survey)?;
+    let wanted = args.what.wanted();
+    let found = wanted.find(&survey)?;
+    let session = wanted.session(&survey);
     refuse_in_use(&found)?;
     let mut office = Office::open(home)?;
-    if let Some(session) = args.what.session {
+    if let Some(session) = session {
         refuse_live_run(session, found.is_empty(), &mut office.desk())?;
     }
-    let groups = groups(&found, &survey, args.what.session);
+    let groups = groups(&found, &survey, session);
     refuse_our_own(&groups)?;
     if groups.is_empty() {
         ui::note("Nothing is proven to be left over.");

@@ -19,6 +19,7 @@ use model::{Exit, Explain, Fault, Home, IncidentId, SessionId};
 use serde_json::{Value, json};
 
 pub(crate) use sheet::Sheet;
+pub(crate) use words::command;
 
 use crate::{
     contain::{

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use model::{Foreign, Seq};
 use serde::{Deserialize, Serialize};
+use sys::process::Handle;
 
 use crate::{
     attribute::Attribute,
@@ -123,8 +124,14 @@ pub(crate) fn confirmation(
             why: "the revocation holds but could not be recorded".to_owned(),
         };
     };
+    // Who has ended asks for nothing any more: there is only the past to look at.
+    let anybody = subjects.iter().any(may_live);
+    let at_most = if anybody { at_most } else { Duration::ZERO };
     match desk.authority.refusal_after(session, after, at_most) {
         Ok(Some(Refusal { seq, by })) => Confirmation::Refused { seq, by },
+        Ok(None) if !anybody => Confirmation::NotObserved {
+            why: "no process of the run is left that could ask for a call".to_owned(),
+        },
         Ok(None) => Confirmation::NotObserved {
             why: format!("no call of the run came within {} s", at_most.as_secs()),
         },
@@ -132,6 +139,11 @@ pub(crate) fn confirmation(
             why: error.to_string(),
         },
     }
+}
+
+fn may_live(subject: &Subject) -> bool {
+    let held = Handle::reopen(&subject.process.id);
+    held.is_ok_and(|handle| handle.is_alive().unwrap_or(true))
 }
 
 fn no_path(subjects: &[Subject]) -> Confirmation {

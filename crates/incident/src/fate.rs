@@ -138,7 +138,7 @@ impl Fate {
         Self {
             signal: None,
             result: if other.gone { GONE } else { "not_signalled" }.to_owned(),
-            why: Some(other.why.clone()),
+            why: (!other.gone).then(|| other.why.clone()),
             exit,
             forced: None,
             at: Some(other.at),

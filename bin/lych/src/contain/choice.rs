@@ -56,10 +56,9 @@ impl Wanted {
                         .is_some_and(|owner| owner.pid == *pid)
                 };
                 let found: Vec<&Finding> = all.iter().filter(of_client).collect();
-                if found.is_empty() {
-                    return Err(nobody(&format!(
-                        "nothing is known to belong to client {pid}"
-                    )));
+                if found.is_empty() && self.session(survey).is_none() {
+                    let what = format!("nothing is known to belong to client {pid}");
+                    return Err(nobody(&what));
                 }
                 Ok(found)
             }
@@ -67,6 +66,27 @@ impl Wanted {
                 .iter()
                 .filter(|one| one.verdict.is_orphan() && one.confidence == Confidence::Proven)
                 .collect()),
+        }
+    }
+}
+
+impl Wanted {
+    /// Returns the run that was named, by itself or by its client, so that it is contained also where no
+    /// process of it is left.
+    pub(crate) fn session(&self, survey: &Survey) -> Option<SessionId> {
+        match self {
+            Self::Session(session) => Some(*session),
+            Self::Client(pid) => {
+                let is_its = |record: &&LaunchRecord| {
+                    let mut links = record.chain.iter();
+                    links.any(|link| link.role == LinkRole::Holder && link.process.id.pid == *pid)
+                };
+                // A number is given out again: the newest record means the client that is meant.
+                let records = survey.launches.iter().filter(is_its);
+                let newest = records.max_by_key(|record| record.connected_at);
+                newest.map(|record| record.session)
+            }
+            Self::Named(_) | Self::Orphans => None,
         }
     }
 }
@@ -110,8 +130,11 @@ pub(crate) fn refuse_in_use(findings: &[&Finding]) -> Result<(), Explain> {
     let next = if finding.verdict == Verdict::Managed {
         "stop it where it is managed".to_owned()
     } else {
+        let id = finding
+            .session
+            .map_or_else(|| "ID".to_owned(), |session| session.to_string());
         format!(
-            "look closer with `lych inspect {pid}`; to take its authority away: `lych sessions revoke`"
+            "look closer: `lych inspect {pid}`; end its authority: `lych sessions revoke {id} --reason R`"
         )
     };
     Err(Explain::new(

@@ -1,11 +1,10 @@
 //! What will be done, before it is.
 
 use incident::{Ending, Subject};
-use model::Foreign;
 use serde_json::{Value, json};
 
 use super::choice::Group;
-use crate::incident::Sheet;
+use crate::incident::{Sheet, command};
 
 /// Returns the plan as a script reads it.
 pub(super) fn json(groups: &[Group<'_>]) -> Value {
@@ -74,9 +73,14 @@ fn section(group: &Group<'_>, ending: &Ending, sheet: &mut Sheet) {
         None => sheet.field("revoke", "nothing of ours: no run is known to own it"),
     }
     for subject in &group.subjects {
-        let words: Vec<&str> = subject.process.command.iter().map(Foreign::raw).collect();
-        let pid = subject.process.id.pid;
-        sheet.field("end", &format!("{pid}  {}", words.join(" ")));
+        let (pid, command) = (subject.process.id.pid, command(&subject.process.command));
+        // Where an ended process stood is not known.
+        let label = if subject.place.why().is_some() {
+            "had ended"
+        } else {
+            "end"
+        };
+        sheet.field(label, &format!("{pid}  {command}"));
         for secret in &subject.reach.secrets {
             sheet.field("then rotate", secret.raw());
         }

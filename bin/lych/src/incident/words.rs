@@ -134,14 +134,30 @@ fn raw(text: &Foreign) -> String {
 }
 
 fn named(process: &Named) -> String {
-    let words: Vec<&str> = process.command.iter().map(Foreign::raw).collect();
-    let command = if words.is_empty() {
-        "(command line not readable)".to_owned()
-    } else {
-        words.join(" ")
-    };
-    format!("{}  {command}", process.pid)
+    format!("{}  {}", process.pid, command(&process.command))
 }
+
+/// Returns a command line that a person can take in; JSON has the whole of it.
+pub(crate) fn command(words: &[Foreign]) -> String {
+    if words.is_empty() {
+        return "(command line not readable)".to_owned();
+    }
+    let words: Vec<&str> = words.iter().map(Foreign::raw).collect();
+    let whole = words.join(" ");
+    match whole.char_indices().nth(LONGEST_COMMAND) {
+        Some((end, _)) => {
+            let more = whole.chars().count() - LONGEST_COMMAND;
+            format!(
+                "{} … ({more} characters more)",
+                whole.get(..end).unwrap_or_default()
+            )
+        }
+        None => whole,
+    }
+}
+
+/// Four lines of a terminal: enough to know a server by, also behind a launcher.
+const LONGEST_COMMAND: usize = 240;
 
 fn place(place: &Place) -> String {
     let Place {
@@ -203,7 +219,12 @@ fn termination(termination: Option<&Termination>) -> String {
     let Some(done) = termination else {
         return "nothing was done yet".to_owned();
     };
-    let signal = done.signal.as_deref().unwrap_or("no signal");
+    let Some(signal) = &done.signal else {
+        return match &done.why {
+            Some(why) => format!("no signal was sent: {why}"),
+            None => "no signal was sent: it had ended".to_owned(),
+        };
+    };
     let mut text = format!("{signal}: {}", done.result.replace('_', " "));
     if let Some(exit) = &done.exit {
         text.push_str(", ");
