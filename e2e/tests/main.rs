@@ -7,6 +7,8 @@ mod crash;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod floors;
 #[cfg(test)]
 mod gate;
@@ -14,5 +16,7 @@ mod gate;
 mod python_sdk;
 #[cfg(test)]
 mod revoke;
+#[cfg(test)]
+mod tamper;
 #[cfg(test)]
 mod tree;

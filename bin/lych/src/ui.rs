@@ -52,22 +52,51 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
         let missing: Vec<&str> = missing.filter(|line| !line.is_empty()).collect();
         explained.why = (!missing.is_empty()).then(|| Foreign::new(missing.join(", ")).to_string());
     }
+    if explained.why.is_none() {
+        explained.why = Some(kind_of(error).to_owned());
+    }
     let depth = if error.kind() == ErrorKind::InvalidSubcommand {
         0
     } else {
         2
     };
-    let verbs: Vec<String> = std::env::args()
-        .skip(1)
-        .take_while(|word| !word.starts_with('-'))
-        .take(depth)
-        .collect();
-    let verbs = Foreign::new(verbs.join(" ")).to_string();
+    let verbs = Foreign::new(verbs(depth).join(" ")).to_string();
     explain(&explained.next(format!(
         "see `lych {verbs}{}--help`",
         if verbs.is_empty() { "" } else { " " }
     )));
     ExitCode::from(Exit::Usage.code())
+}
+
+fn kind_of(error: &clap::Error) -> &'static str {
+    let kind = error.kind();
+    if kind == ErrorKind::UnknownArgument {
+        "there is no such option here"
+    } else if kind == ErrorKind::InvalidSubcommand {
+        "there is no such verb"
+    } else if kind == ErrorKind::ArgumentConflict {
+        "only one of them can be meant"
+    } else {
+        "the command line does not have the expected form"
+    }
+}
+
+/// The verbs that were typed, without options and what belongs to the global ones.
+fn verbs(depth: usize) -> Vec<String> {
+    let mut words = std::env::args_os()
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned());
+    let mut verbs = Vec::new();
+    while let Some(word) = words.next() {
+        if word == "--home" {
+            words.next();
+        } else if word.starts_with('-') || verbs.len() == depth {
+            break;
+        } else {
+            verbs.push(word);
+        }
+    }
+    verbs
 }
 
 /// Prints what happened, why, and what to do next.

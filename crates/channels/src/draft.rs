@@ -47,7 +47,8 @@ impl DraftError {
     /// Returns the error as a person reads it.
     #[must_use]
     pub fn explain(&self) -> Explain {
-        let mut explain = Explain::new(Exit::Failed, Fault::Operator, self.to_string());
+        // The draft is somebody's input, and is answered like a wrong command line.
+        let mut explain = Explain::new(Exit::Usage, Fault::Operator, self.to_string());
         explain.why.clone_from(&self.why);
         explain.next(self.next.clone())
     }

@@ -48,9 +48,17 @@ fn draft(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
     })?;
     Policy::parse_draft(&text).map_err(|error| {
         let explain = error.explain();
+        let why = explain.why.map_or_else(
+            || explain.what.clone(),
+            |why| format!("{}: {why}", explain.what),
+        );
         Explain {
-            what: format!("{}: {}", path.display(), explain.what),
-            ..explain
+            what: format!(
+                "{} is no policy; the applied one still holds",
+                path.display()
+            ),
+            why: Some(why),
+            ..error.explain()
         }
     })
 }
