@@ -161,6 +161,15 @@ pub fn credentials(socket: impl AsFd) -> io::Result<Credentials> {
     Ok(Credentials { pid, uid, gid })
 }
 
+/// Holds the process that connected.
+///
+/// # Errors
+/// Nothing holds a process here.
+#[cfg(not(target_os = "linux"))]
+pub fn process(socket: impl AsFd) -> io::Result<crate::process::Handle> {
+    crate::process::Handle::open(credentials(socket)?.pid)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::net::UnixStream;

@@ -6,11 +6,7 @@
 //! no more than a pipe that poll(2) calls writable is sure to have room for, and a read takes what poll(2) saw,
 //! which waits only if another process took it in between.
 
-use std::{
-    io::{self, IoSlice, IoSliceMut},
-    os::fd::BorrowedFd,
-    time::Duration,
-};
+use std::{io, os::fd::BorrowedFd, time::Duration};
 
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},
@@ -122,11 +118,17 @@ impl<'fd> Port<'fd> {
 }
 
 /// A broken socket is an error here and no signal.
+#[cfg(target_os = "linux")]
 const DO_NOT_WAIT: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
+/// There is no flag for it here; programs built by Rust ignore SIGPIPE from their start.
+#[cfg(not(target_os = "linux"))]
+const DO_NOT_WAIT: SendFlags = SendFlags::DONTWAIT;
 
 #[cfg(target_os = "linux")]
 mod no_wait {
-    use super::{BorrowedFd, IoSlice, IoSliceMut};
+    use std::io::{IoSlice, IoSliceMut};
+
+    use super::BorrowedFd;
     use rustix::io::{ReadWriteFlags, Result, preadv2, pwritev2};
 
     /// The file's own position, as read(2) and write(2) use it.
