@@ -6,7 +6,7 @@ use std::{cmp::Reverse, collections::HashMap};
 
 use clap::Args;
 use model::{Exit, Explain, Home};
-use verdict::{Confidence, Extent, Finding, Report, Verdict, command_text};
+use verdict::{Confidence, EndState, Extent, Finding, Report, Verdict, command_text};
 
 use crate::{
     survey::{Closer, Survey},
@@ -216,6 +216,7 @@ fn tell(group: &[&Finding]) -> Vec<String> {
     if first.server.is_some() {
         lines.push(cut(&format!("      {}", command_text(&first.root)), WIDTH));
     }
+    lines.extend(held_by(first));
     lines.extend(owner(first));
     lines.extend(authority(first));
     lines
@@ -224,6 +225,23 @@ fn tell(group: &[&Finding]) -> Vec<String> {
 fn rss(finding: &Finding) -> u64 {
     let members: u64 = finding.members.iter().map(|member| member.rss_bytes).sum();
     finding.root.rss_bytes + members
+}
+
+/// Whoever keeps an orphan's wire open did not ask for it, but a person needs to know.
+fn held_by(finding: &Finding) -> Option<String> {
+    let end = &finding.transport.stdin;
+    let first = end
+        .holders
+        .first()
+        .filter(|_| end.state == EndState::HeldOpen)?;
+    let more = match end.holders.len() {
+        1 => String::new(),
+        many => format!(" and {} more", many - 1),
+    };
+    Some(format!(
+        "      held open by pid {} fd {}{more}",
+        first.pid, first.fd
+    ))
 }
 
 fn owner(finding: &Finding) -> Vec<String> {

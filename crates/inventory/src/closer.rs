@@ -68,13 +68,23 @@ fn look<S: Source>(
             Err(error) => Known::unknown(why(error)),
         },
         exe_id: known(look.exe_id()),
+        withstands_term: known(
+            look.read(File::Status)
+                .and_then(|content| withstands_term(&content)),
+        ),
     });
-    if let Known::Yes(descriptors) = &mut process.descriptors {
-        let wires = descriptors
-            .iter_mut()
-            .filter(|open| matches!(open.target, Target::Pipe { .. } | Target::Socket { .. }));
-        for wire in wires {
-            wire.close_on_exec = look.close_on_exec(wire.fd).ok();
+    let descriptors = match &mut process.descriptors {
+        Known::Yes(descriptors) => descriptors.as_mut_slice(),
+        Known::Unknown { .. } => &mut [],
+    };
+    for open in descriptors {
+        let has_locks = matches!(open.target, Target::File { .. });
+        let is_wire = matches!(open.target, Target::Pipe { .. } | Target::Socket { .. });
+        if (has_locks || is_wire)
+            && let Ok(info) = look.descriptor_info(open.fd)
+        {
+            open.close_on_exec = Some(info.close_on_exec);
+            open.locked = info.locked;
         }
     }
     process.id = id;
@@ -124,6 +134,21 @@ fn cgroup(content: &[u8]) -> io::Result<Foreign> {
         .ok_or_else(|| io::Error::other("no control group of version 2"))
 }
 
+/// Whether SIGTERM is among the ignored or blocked signals (proc_pid_status(5): bit n-1 is signal n).
+fn withstands_term(content: &[u8]) -> io::Result<bool> {
+    let text = String::from_utf8_lossy(content);
+    let mask = |name: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let mask = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+        mask.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    };
+    let term = 1 << (SIGTERM - 1);
+    Ok((mask("SigIgn:")? | mask("SigBlk:")?) & term != 0)
+}
+
+/// signal(7), the same on all architectures.
+const SIGTERM: u32 = 15;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +159,18 @@ mod tests {
 
         let seen: Vec<&str> = seen.iter().map(Foreign::raw).collect();
         assert_eq!(seen, ["PATH", "TOKEN"]);
+    }
+
+    #[test]
+    fn a_process_withstands_term_if_it_ignores_or_blocks_it() {
+        let status = |blocked: u64, ignored: u64| {
+            let text = format!("Name:\tx\nSigBlk:\t{blocked:016x}\nSigIgn:\t{ignored:016x}\n");
+            withstands_term(text.as_bytes()).unwrap()
+        };
+
+        assert!(status(0x4000, 0) && status(0, 0x4000));
+        assert!(!status(0x2000, 0x8001));
+        assert!(withstands_term(b"nonsense").is_err());
     }
 
     #[test]

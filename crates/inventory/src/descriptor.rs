@@ -12,9 +12,12 @@ pub struct Descriptor {
     /// How it was opened; absent for sockets and the kernel's anonymous files, which know no one-way opening.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<Access>,
-    /// Whether it is closed when its process starts another program; looked at for wires of few processes.
+    /// Whether it is closed when its process starts another program; seen by a closer look only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub close_on_exec: Option<bool>,
+    /// Whether its process holds a lock on the file through it; seen by a closer look only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub locked: bool,
     /// What it is open on.
     #[serde(flatten)]
     pub target: Target,
@@ -115,6 +118,7 @@ impl From<RawDescriptor> for Descriptor {
             fd: raw.fd,
             access: raw.access.map(Access::from),
             close_on_exec: None,
+            locked: false,
             target: target(&raw.target),
         }
     }

@@ -63,6 +63,8 @@ pub struct Closer {
     pub network_namespace: Known<u64>,
     /// The file its program was loaded from.
     pub exe_id: Known<ExeId>,
+    /// Whether it ignores or blocks SIGTERM. A handler that does nothing cannot be told from one that does.
+    pub withstands_term: Known<bool>,
 }
 
 /// Something that could not be read, and why.

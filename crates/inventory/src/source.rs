@@ -6,7 +6,7 @@ use model::{Clock, ExeId, ProcessId, Stamp};
 use sys::{
     clock::SystemClock,
     process::{Handle, ProcStat},
-    procfs::{File, Link, PipeProbe, ProcDir, ProcFs, RawDescriptor},
+    procfs::{DescriptorInfo, File, Link, PipeProbe, ProcDir, ProcFs, RawDescriptor},
     unix_diag::UnixSocket,
 };
 
@@ -88,8 +88,8 @@ pub trait Look {
     /// Lists its descriptors.
     fn descriptors(&self) -> io::Result<Vec<RawDescriptor>>;
 
-    /// Tells whether its descriptor `fd` is closed when it starts another program.
-    fn close_on_exec(&self, fd: u32) -> io::Result<bool>;
+    /// Returns what the kernel tells of its descriptor `fd`.
+    fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo>;
 
     /// Asks the pipe behind its descriptor `fd` whether anybody can still write into it.
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe>;
@@ -176,8 +176,8 @@ impl Look for ProcDir {
         Self::descriptors(self)
     }
 
-    fn close_on_exec(&self, fd: u32) -> io::Result<bool> {
-        Self::close_on_exec(self, fd)
+    fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
+        Self::descriptor_info(self, fd)
     }
 
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {

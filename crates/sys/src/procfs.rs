@@ -52,6 +52,15 @@ pub enum Access {
     Neither,
 }
 
+/// What the kernel tells of one descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DescriptorInfo {
+    /// Whether it is closed when its process starts another program.
+    pub close_on_exec: bool,
+    /// Whether its process holds a lock on the file through it.
+    pub locked: bool,
+}
+
 /// What reopening the read end of an anonymous pipe showed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PipeProbe {
@@ -70,6 +79,8 @@ pub enum File {
     Environment,
     /// The control group.
     ControlGroup,
+    /// The signals it ignores and blocks, among much else.
+    Status,
     /// TCP over IPv4 sockets of its network namespace.
     Tcp4,
     /// TCP over IPv6 sockets of its network namespace.
@@ -95,6 +106,7 @@ impl File {
             Self::CommandLine => "cmdline",
             Self::Environment => "environ",
             Self::ControlGroup => "cgroup",
+            Self::Status => "status",
             Self::Tcp4 => "net/tcp",
             Self::Tcp6 => "net/tcp6",
         }
@@ -262,21 +274,25 @@ impl ProcDir {
         Ok(found)
     }
 
-    /// Tells whether a descriptor is closed when its process starts another program (proc_pid_fdinfo(5)).
+    /// Reads what the kernel tells of one descriptor (proc_pid_fdinfo(5)).
     ///
     /// # Errors
     /// The descriptor is closed by now, or the process is another user's.
-    pub fn close_on_exec(&self, fd: u32) -> io::Result<bool> {
+    pub fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
         let folder = openat(&self.dir, "fdinfo", FOLDER, Mode::empty()).map_err(lift)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = openat(&folder, DecInt::new(fd), flags, Mode::empty()).map_err(lift)?;
-        let mut buffer = [0_u8; 512];
+        // The lines that matter come first; a descriptor with more locks than fit has one all the same.
+        let mut buffer = [0_u8; 1024];
         let length = rustix::io::read(&file, &mut buffer).map_err(lift)?;
         let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
         let bits = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
         let bits = bits.ok_or(io::ErrorKind::InvalidData)?;
-        Ok(bits & OFlags::CLOEXEC.bits() != 0)
+        Ok(DescriptorInfo {
+            close_on_exec: bits & OFlags::CLOEXEC.bits() != 0,
+            locked: text.lines().any(|line| line.starts_with("lock:")),
+        })
     }
 
     /// Reopens the read end of an anonymous pipe for an instant and asks whether anybody can still write.
@@ -451,8 +467,20 @@ mod tests {
         let (reader, writer) = io::pipe().unwrap();
         rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
 
-        assert!(own().close_on_exec(number(&reader)).unwrap());
-        assert!(!own().close_on_exec(number(&writer)).unwrap());
+        let closes = |fd| own().descriptor_info(fd).unwrap().close_on_exec;
+        assert!(closes(number(&reader)));
+        assert!(!closes(number(&writer)));
+    }
+
+    #[test]
+    fn a_lock_is_seen_on_the_descriptor_that_holds_it() {
+        let file = tempfile::tempfile().unwrap();
+        let locked = || own().descriptor_info(number(&file)).unwrap().locked;
+
+        let before = locked();
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+
+        assert_eq!((before, locked()), (false, true));
     }
 
     #[test]

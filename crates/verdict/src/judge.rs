@@ -41,12 +41,22 @@ pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
         findings.push(finding(&world, unit, &units));
     }
     told.extend(units.iter().flat_map(Unit::all));
+    // What ended below a client concerns that client, too.
+    let owners: BTreeSet<u32> = findings
+        .iter()
+        .filter_map(|finding| finding.owner.as_ref())
+        .map(|owner| owner.pid)
+        .collect();
     let rest = input
         .snapshot
         .processes
         .iter()
         .filter(|process| !process.kernel_thread && !told.contains(&process.pid()));
-    findings.extend(rest.filter_map(|process| plain(&world, process, extent, &told)));
+    findings.extend(rest.filter_map(|process| {
+        plain(&world, process, extent, |pid| {
+            told.contains(&pid) || owners.contains(&pid)
+        })
+    }));
     findings.sort_by_key(|finding| (finding.verdict, finding.root.pid));
     let notes = input.notes.iter().map(|note| Unreadable {
         pid: None,
@@ -161,8 +171,16 @@ fn also(
             .any(|socket| socket.state == TcpState::Listen)
     };
     let mut open = processes.iter().flat_map(|process| process.open());
-    if open.any(|open| matches!(open.target, Target::Socket { inode } if listens(inode))) {
+    let holds = |target: &Target| matches!(target, Target::Socket { inode } if listens(*inode));
+    if open.any(|open| open.locked || holds(&open.target)) {
         also.push(Also::Holds);
+    }
+    let withstands = |process: &&Process| {
+        let closer = process.closer.as_ref();
+        closer.and_then(|closer| closer.withstands_term.value()) == Some(&true)
+    };
+    if processes.iter().any(withstands) {
+        also.push(Also::TermImmune);
     }
     let unread = transport
         .stdin
@@ -185,9 +203,9 @@ fn plain(
     world: &World<'_>,
     process: &Process,
     extent: Extent,
-    told: &BTreeSet<u32>,
+    concerns_us: impl Fn(u32) -> bool,
 ) -> Option<Finding> {
-    let of_a_unit = told.contains(&process.ppid) || process.ppid == 1;
+    let of_a_unit = process.ppid == 1 || concerns_us(process.ppid);
     let zombie = process.is_zombie();
     if extent == Extent::Servers && !(zombie && of_a_unit) {
         return None;

@@ -53,7 +53,7 @@ pub enum Confidence {
 pub enum Also {
     /// It uses a processor all the time.
     Spinning,
-    /// It holds a port that others may need.
+    /// It holds a port or a lock that others may need.
     Holds,
     /// Requests were delivered to it that it has not read.
     Busy,

@@ -31,7 +31,7 @@ pub(crate) fn parent<'a>(world: &World<'a>, process: &Process) -> Parent<'a> {
         let why = format!("its parent is gone: pid 1 ({name}) adopted it");
         return Parent::Adopter(why);
     }
-    if ADOPTERS.contains(&name) || is_user_manager(parent) {
+    if ADOPTERS.contains(&name) || name.starts_with(WSL_RELAY) || is_user_manager(parent) {
         let why = format!(
             "its parent is gone: {name} (pid {}) adopted it",
             parent.pid()
@@ -66,9 +66,13 @@ fn is_user_manager(process: &Process) -> bool {
 /// As `inventory` calls it when not all processes are shown.
 const HIDDEN: &str = "other processes";
 
+/// Stands between Windows and a Linux session there, and takes in what that leaves.
+const WSL_RELAY: &str = "Relay(";
+
 /// Programs that only start and reap: inits of containers, their shims, session managers.
-const ADOPTERS: [&str; 10] = [
+const ADOPTERS: [&str; 11] = [
     "init",
+    "SessionLeader",
     "systemd",
     "tini",
     "dumb-init",

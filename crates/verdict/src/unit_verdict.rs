@@ -186,6 +186,11 @@ impl Case<'_, '_> {
             self.note(Source::Proc, Weight::Strong, what);
             return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
         }
+        if self.is_left_over_itself(client) {
+            let what = format!("that is pid {}, which is left over itself", client.pid());
+            self.note(Source::Descriptors, Weight::Medium, what);
+            return (Verdict::LogicalOrphanSuspect, Confidence::Inferred);
+        }
         if self.is_forgotten_generation(client) {
             return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
         }
@@ -201,6 +206,18 @@ impl Case<'_, '_> {
             self.note(Source::Proc, Weight::Medium, what);
             (Verdict::Live, Confidence::Inferred)
         }
+    }
+
+    /// A server that starts servers of its own, and whose own client is gone.
+    fn is_left_over_itself(&self, client: &Process) -> bool {
+        let above = self.units.iter().find(|unit| unit.has(client.pid()));
+        let Some(above) = above.filter(|above| above.root.pid() != self.unit.root.pid()) else {
+            return false;
+        };
+        let case = Case::new(self.world, above, self.units);
+        case.stdin.is_wire()
+            && case.stdin.seen.state == EndState::Eof
+            && matches!(parent(self.world, above.root), Parent::Adopter(_))
     }
 
     /// The same client holds a younger server that fits the configuration where this one does not any more.

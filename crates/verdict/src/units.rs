@@ -100,7 +100,9 @@ fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
                     .fit(root.pid())
                     .is_none_or(|below| below.at == above.at)
         });
-        if !launches && !wire::share_input(above, root) && !lost_both_ends(world, above) {
+        // A server that starts servers of its own is a unit of its own, whatever became of its client.
+        let relays = world.fit(above.pid()).is_none() && lost_both_ends(world, above);
+        if !launches && !relays && !wire::share_input(above, root) {
             break;
         }
         root = above;

@@ -29,7 +29,7 @@ pub(crate) const fn verdict_words(verdict: Verdict) -> &'static str {
 pub(crate) const fn also_word(also: Also) -> &'static str {
     match also {
         Also::Spinning => "SPINNING",
-        Also::Holds => "HOLDS-PORT",
+        Also::Holds => "HOLDS",
         Also::Busy => "UNREAD-REQUESTS",
         Also::TermImmune => "IGNORES-TERM",
     }

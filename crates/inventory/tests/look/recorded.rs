@@ -6,7 +6,7 @@ use inventory::{Look, Source, take};
 use model::{ExeId, ProcessId, Stamp, Wall};
 use sys::{
     process::ProcStat,
-    procfs::{Access, File, Link, PipeProbe, RawDescriptor},
+    procfs::{Access, DescriptorInfo, File, Link, PipeProbe, RawDescriptor},
     unix_diag::UnixSocket,
 };
 
@@ -123,7 +123,7 @@ impl Look for Recorded {
         self.descriptors.clone().map_or_else(denied, Ok)
     }
 
-    fn close_on_exec(&self, _: u32) -> io::Result<bool> {
+    fn descriptor_info(&self, _: u32) -> io::Result<DescriptorInfo> {
         denied()
     }
 

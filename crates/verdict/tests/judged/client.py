@@ -38,6 +38,18 @@ def main(style):
     helpers = []
     if style == "pipes":
         server = pipes()
+    elif style.startswith("flag:"):
+        server = pipes(SERVER + [style[5:]])
+    elif style == "gateway":
+        server = pipes(SERVER + ["--gateway"])
+        say("inner", server.stdout.readline().decode().strip())
+    elif style == "zombie":
+        server = pipes(SERVER + ["--end"])
+        server.stdout.read()
+        helpers.append(pipes())
+    elif style == "service":
+        server = subprocess.Popen(SERVER, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+        ready(server.stdout)
     elif style == "other-arguments":
         server = pipes(SERVER + ["--old"])
     elif style == "socketpair":

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod innocents;
 #[cfg(test)]
+mod kinds;
+#[cfg(test)]
 mod orphans;
 #[cfg(test)]
 mod records;

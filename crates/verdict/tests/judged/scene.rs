@@ -71,10 +71,12 @@ impl Scene {
             started: Vec::new(),
             further: Vec::new(),
         };
-        for word in ["server", "helper"] {
+        for word in ["server", "helper", "inner"] {
             let pids: Vec<u32> = scene.all(word).map(|pid| pid.parse().unwrap()).collect();
-            let handles = pids.into_iter().map(|pid| Handle::open(pid).unwrap());
-            scene.started.extend(handles);
+            // A fixture may be over by now, if that is what it is for.
+            scene
+                .started
+                .extend(pids.into_iter().filter_map(|pid| Handle::open(pid).ok()));
         }
         let look = inventory::take(&Live::open().unwrap()).unwrap();
         for one in &scene.started {
@@ -138,6 +140,13 @@ impl Scene {
             owner_uid: sys::process::own_uid(),
         };
         clients::parse(&source, text.as_bytes()).unwrap()
+    }
+
+    /// The same with one more argument.
+    pub(crate) fn expected_with(&self, flag: &str) -> Vec<Expected> {
+        let mut expected = self.expected();
+        expected[0].args.push(flag.into());
+        expected
     }
 
     /// Looks at the machine and judges this scene's processes.

@@ -1,0 +1,135 @@
+//! Further kinds of leftovers from the corpus of real cases, each with what must not be said of it.
+
+use model::{Foreign, Known};
+use verdict::{Also, Confidence, Finding, LogFacts, Verdict};
+
+use crate::scene::{Judged, Scene, evidence};
+
+fn judge_with(scene: &Scene, flag: &str) -> Judged {
+    Judged::of(&scene.expected_with(flag), &[], &LogFacts::default())
+}
+
+/// Crashes a client whose server was started with this flag.
+fn crashed(flag: &str) -> (Scene, Finding) {
+    let mut scene = Scene::start(&format!("flag:{flag}"));
+    scene.crash();
+    let found = judge_with(&scene, flag).finding(scene.server()).clone();
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Proven)
+    );
+    (scene, found)
+}
+
+#[test]
+fn a_server_that_ignores_sigterm_is_told_so_before_anybody_tries() {
+    let (_scene, found) = crashed("--ignore-term");
+    let (_other, plain) = crashed("--stdio");
+
+    assert!(found.also.contains(&Also::TermImmune));
+    assert!(!plain.also.contains(&Also::TermImmune));
+}
+
+#[test]
+fn an_orphan_with_a_lock_holds_something_that_others_need() {
+    let (_scene, found) = crashed("--lock");
+    let (_other, plain) = crashed("--stdio");
+
+    assert!(found.also.contains(&Also::Holds));
+    assert!(!plain.also.contains(&Also::Holds));
+}
+
+#[test]
+fn a_name_that_a_process_gives_itself_changes_nothing() {
+    let (_scene, found) = crashed("--rename");
+
+    assert!(
+        found
+            .root
+            .command
+            .value()
+            .is_some_and(|words| !words.is_empty())
+    );
+}
+
+#[test]
+fn the_server_of_a_gateway_that_is_left_over_is_no_live_server() {
+    let mut scene = Scene::start("gateway");
+    let twin = Scene::start("gateway");
+    scene.crash();
+    let inner: u32 = scene.value("inner").parse().unwrap();
+    let twins_inner: u32 = twin.value("inner").parse().unwrap();
+    let both = |scene: &Scene| {
+        let mut expected = scene.expected_with("--gateway");
+        expected.extend(scene.expected());
+        Judged::of(&expected, &[], &LogFacts::default())
+    };
+
+    let (judged, of_twin) = (both(&scene), both(&twin));
+
+    assert_eq!(judged.finding(scene.server()).verdict, Verdict::OsOrphan);
+    let found = judged.finding(inner);
+    assert_eq!(found.verdict, Verdict::LogicalOrphanSuspect);
+    assert!(evidence(found).contains("left over itself"));
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+    assert_eq!(of_twin.finding(twins_inner).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_server_that_ended_and_was_not_collected_is_a_zombie_with_its_parent_named() {
+    let scene = Scene::start("zombie");
+
+    let judged = scene.judge();
+
+    let found = judged.finding(scene.server());
+    assert_eq!(found.verdict, Verdict::Zombie);
+    assert!(evidence(found).contains(&format!("parent pid {}", scene.client())));
+    assert_eq!(found.root.rss_bytes, 0, "no memory is claimed for it");
+}
+
+#[test]
+fn a_services_main_process_is_managed_and_a_stray_of_the_same_line_is_not() {
+    let mut service = Scene::start("service");
+    let mut stray = Scene::start("service");
+    service.crash();
+    stray.crash();
+    let pid = service.server();
+
+    let judged = Judged::with(&service.expected(), &[], &LogFacts::default(), |snapshot| {
+        let process = snapshot
+            .processes
+            .iter_mut()
+            .find(|one| one.pid() == pid)
+            .unwrap();
+        let closer = process.closer.as_mut().unwrap();
+        closer.cgroup = Known::Yes(Foreign::from("/system.slice/mcp-time.service"));
+    });
+    let of_stray = stray.judge();
+
+    let found = judged.finding(pid);
+    assert_eq!(found.verdict, Verdict::Managed);
+    assert!(evidence(found).contains("mcp-time.service"));
+    assert_eq!(of_stray.finding(stray.server()).verdict, Verdict::Unknown);
+}
+
+#[test]
+fn a_client_that_is_number_one_of_its_own_world_holds_its_server() {
+    if sys::process::own_uid() != 0 {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let inside = ["unshare", "--pid", "--fork", "--kill-child", "python3"];
+    let scene = Scene::start_in(folder, "pipes", &inside);
+
+    let judged = scene.judge();
+
+    // The number that the client tells is one of its own namespace.
+    let findings = judged.report.findings.iter();
+    let mut ours = findings.filter(|finding| {
+        let words = finding.root.command.value().into_iter().flatten();
+        words
+            .map(Foreign::raw)
+            .any(|word| word.starts_with(scene.folder().to_str().unwrap()))
+    });
+    assert_eq!(ours.next().unwrap().verdict, Verdict::Live);
+}
