@@ -224,6 +224,25 @@ fn untrue(limit: &Limit, source: &str) -> Option<String> {
     (!same).then(|| format!("{} is {expression}, not {}", limit.name, limit.value))
 }
 
+/// Returns the first block of this language in a document.
+fn block<'a>(text: &'a str, language: &str) -> &'a str {
+    let (_, behind) = text
+        .split_once(&format!("```{language}\n"))
+        .unwrap_or_else(|| panic!("no {language} block"));
+    behind.split_once("```").expect("a block that ends").0
+}
+
+#[test]
+fn the_readmes_configuration_is_accepted_and_its_entry_is_one() {
+    let readme = read("README.md");
+
+    let policy = channels::Policy::parse_draft(block(&readme, "toml"));
+    let entry: serde_json::Value = serde_json::from_str(block(&readme, "json")).expect("JSON");
+
+    assert!(policy.is_ok(), "{:?}", policy.err());
+    assert_eq!(entry["mcpServers"]["lychgate"]["args"][0], "mcp");
+}
+
 #[test]
 fn the_table_of_exit_codes_is_the_one_in_code() {
     let listed: Vec<(String, String)> = rows(&read("docs/exit-codes.md"))
