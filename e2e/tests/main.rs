@@ -7,6 +7,8 @@ mod crash;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod drill;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod floors;
