@@ -7,7 +7,7 @@ use model::{Exit, Explain, Fault, Home};
 
 use crate::{
     activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, ps, reconcile,
-    sessions, snapshot, vault,
+    sessions, snapshot, vault, watch,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -37,6 +37,8 @@ struct Global {
 enum Verb {
     /// Say what is left over, whose it was, and what to do next.
     Ps(ps::PsArgs),
+    /// Say it again whenever it changes.
+    Watch(watch::WatchArgs),
     /// Tell all about one process.
     Inspect(inspect::InspectArgs),
     /// Keep everything that can be seen, as evidence.
@@ -92,6 +94,7 @@ impl Cli {
         let home = self.global.home(self.verb.is_sensitive())?;
         match self.verb {
             Verb::Ps(args) => ps::run(&home, &args),
+            Verb::Watch(args) => watch::run(&home, &args),
             Verb::Inspect(args) => inspect::run(&home, &args),
             Verb::Snapshot(args) => snapshot::run(&home, &args),
             Verb::Contain(args) => contain::run(&home, &args),
@@ -122,6 +125,7 @@ impl Verb {
             Self::Unlock(_) | Self::Vault(_) => true,
             Self::Channels(verb) => verb.is_apply(),
             Self::Ps(_)
+            | Self::Watch(_)
             | Self::Inspect(_)
             | Self::Snapshot(_)
             | Self::Contain(_)

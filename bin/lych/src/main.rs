@@ -22,6 +22,7 @@ mod snapshot;
 mod survey;
 mod ui;
 mod vault;
+mod watch;
 
 use std::process::ExitCode;
 

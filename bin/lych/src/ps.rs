@@ -66,7 +66,7 @@ fn exit(report: &Report) -> Exit {
 }
 
 /// Returns the whole page.
-fn page(report: &Report, all: bool, uid: u32) -> String {
+pub(crate) fn page(report: &Report, all: bool, uid: u32) -> String {
     let mut lines = vec![sums(report)];
     for section in sections(report) {
         let findings: Vec<&Finding> = report

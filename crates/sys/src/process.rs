@@ -368,6 +368,41 @@ mod tests {
         child.wait().unwrap();
     }
 
+    /// Makes the kernel give this number out next; only root may, and only some kernels can.
+    fn next_number_is(pid: u32) -> io::Result<()> {
+        fs::write("/proc/sys/kernel/ns_last_pid", (pid - 1).to_string())
+    }
+
+    #[test]
+    fn a_number_that_was_given_out_again_is_never_taken_for_its_former_holder() {
+        let (mut reused, mut tries) = (0, 0);
+        while reused < 200 && tries < 4000 {
+            tries += 1;
+            let mut former = cat();
+            let handle = Handle::open(former.id()).unwrap();
+            former.kill().unwrap();
+            former.wait().unwrap();
+            if next_number_is(former.id()).is_err() {
+                return;
+            }
+            let mut later = cat();
+            if later.id() == former.id() {
+                reused += 1;
+                assert!(!handle.is_alive().unwrap());
+                assert!(handle.stat_now().is_err() || handle.id().pidfd_inode.is_none());
+                let again = Handle::open(later.id()).unwrap();
+                // Without pidfs the tick may be the same; then nobody can tell them apart.
+                if again.id().pidfd_inode.is_some() {
+                    assert!(!handle.id().same(again.id()));
+                    assert!(Handle::reopen(handle.id()).is_err());
+                }
+            }
+            later.kill().unwrap();
+            later.wait().unwrap();
+        }
+        assert_eq!(reused, 200, "the kernel did not give numbers out again");
+    }
+
     #[test]
     fn number_zero_and_one_beyond_all_are_not_found() {
         for pid in [0, u32::MAX] {

@@ -169,6 +169,22 @@ fn inspect_tells_who_holds_the_other_end_and_why_the_verdict() {
 }
 
 #[test]
+fn watch_tells_again_only_what_has_changed_and_ends_when_nobody_reads() {
+    let scene = Scene::start(User::Own);
+
+    let once = scene.lych(&["watch", "--json", "--looks", "1"]);
+    let unread = scene.run(&[
+        "sh",
+        "-c",
+        &format!("{} watch --every 1 | true", scene.path("lych").display()),
+    ]);
+
+    let report: Value = serde_json::from_slice(&once.stdout).unwrap();
+    assert_eq!(finding(&report, scene.server()).unwrap()["verdict"], "LIVE");
+    assert!(unread.status.success());
+}
+
+#[test]
 fn inspecting_nobody_says_what_to_do() {
     let scene = Scene::start(User::Own);
 
