@@ -4,12 +4,12 @@ use std::{io, time::Duration};
 
 use model::{Clock, Known, ProcessId};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use sys::clock::boot_millis;
+use sys::{clock::boot_millis, process::Handle};
 
 use crate::{
     holdup,
     plan::Plan,
-    record::{Delivery, End, EndRecord, Forced, Origin, Remains, Sent, Signal},
+    record::{Delivery, End, EndRecord, Forced, HowEnded, Origin, Remains, Sent, Signal},
     target::Target,
 };
 
@@ -51,6 +51,7 @@ pub fn terminate(
     ending.term_and_wait(plan);
     if let Some(force) = &plan.force {
         ending.look_for_children();
+        ending.term_newcomers();
         ending.kill_and_wait(force.reason());
     }
     ending.finish()
@@ -105,6 +106,18 @@ impl Ending<'_> {
                 return;
             }
             self.look_for_children();
+        }
+    }
+
+    /// A child that is found only now has not been asked to end yet, and is asked before it is killed.
+    fn term_newcomers(&mut self) {
+        if self
+            .subjects
+            .iter()
+            .any(|subject| subject.signals.is_empty())
+        {
+            self.signal_those_without(Signal::Term);
+            self.wait(after(Plan::AFTER_KILL), Plan::AFTER_KILL);
         }
     }
 
@@ -196,8 +209,10 @@ impl Ending<'_> {
     fn end_of(&self, subject: &Subject) -> End {
         let handle = subject.target.handle();
         if let Some(End::Gone { at, .. }) = subject.gone {
-            let how = handle.exit_status().map(Into::into);
-            return End::Gone { at, how };
+            return End::Gone {
+                at,
+                how: how(handle),
+            };
         }
         if let Err(error) = handle.is_alive() {
             return End::Unclear {
@@ -222,6 +237,15 @@ impl Ending<'_> {
         let children = children.map(|child| child.target.process().id.clone());
         holdup::of(pid, stat, &subject.signals, children.collect())
     }
+}
+
+fn how(handle: &Handle) -> Known<HowEnded> {
+    let known = handle.exit_status().map(Into::into);
+    let is_zombie = handle.stat_now().is_ok_and(|stat| stat.state.is_dead());
+    if known.value().is_none() && is_zombie {
+        return Known::unknown("its parent has not collected it");
+    }
+    known
 }
 
 /// How long a parent may take to collect a child before the exit result is given up on.

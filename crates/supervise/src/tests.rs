@@ -162,7 +162,10 @@ fn a_zombie_counts_as_gone() {
 
     let record = end(vec![target(held.pid())], &patient()).remove(0);
 
-    assert!(record.is_gone(), "{record:?}");
+    let End::Gone { how, .. } = record.end else {
+        panic!("it has ended: {record:?}");
+    };
+    assert_eq!(how.why(), Some("its parent has not collected it"));
 }
 
 #[test]

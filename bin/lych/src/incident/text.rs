@@ -71,18 +71,25 @@ fn calls(view: &View, sheet: &mut Sheet) {
     }
 }
 
+/// How many calls of a window are shown: what a run did last tells, and a busy run has thousands.
+const NEWEST: usize = 20;
+
 fn by_window(calls: &[CallRow], sheet: &mut Sheet) {
     for window in [
         Window::BeforeLoss,
         Window::Uncertain,
         Window::AfterRevocation,
     ] {
-        let mut here = calls.iter().filter(|call| call.window == window).peekable();
-        if here.peek().is_none() {
+        let here: Vec<&CallRow> = calls.iter().filter(|call| call.window == window).collect();
+        if here.is_empty() {
             continue;
         }
         sheet.line(0, 2, &format!("calls: {}", window.title()));
-        for call in here {
+        let earlier = here.len().saturating_sub(NEWEST);
+        if earlier > 0 {
+            sheet.line(2, 6, &format!("({earlier} earlier ones: see --json)"));
+        }
+        for call in here.into_iter().skip(earlier) {
             let line = format!("{}  {:<10}  {}", call.attempted_at, call.state, call.id);
             sheet.line(2, 6, &line);
             sheet.line(6, 8, &words::call(call));
