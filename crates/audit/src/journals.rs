@@ -5,8 +5,8 @@
 use std::{cell::RefCell, collections::HashMap, path::Path};
 
 use ledger::{
-    Calls, EpochOpened, Header, KeyClear, Mark, Records, Sealing, Sessions, Stored, file_digest,
-    key_commitment, key_file_of, read_at,
+    Calls, EpochOpened, Header, KeyClear, Mark, ReadError, Record, Scan, Sealing, Sessions,
+    Signatures, Step, Stored, file_digest, key_commitment, key_file_of, read_at,
 };
 use model::{Body, EpochId, Kind, Known, Seq, SessionId};
 use zeroize::Zeroizing;
@@ -38,29 +38,29 @@ struct Index {
 impl Index {
     fn read(audit: &Audit) -> Result<Self, AuditError> {
         let mut index = Self::default();
-        for record in Records::of(&audit.dir, audit.log_id()) {
-            let (_, stored) = record?;
-            index.apply(&stored);
+        let mut scan = Scan::new(&audit.dir, audit.log_id(), Signatures::Unchecked);
+        loop {
+            match scan.step().map_err(ReadError::from)? {
+                Step::Batch(batch) => batch.records().for_each(|record| index.apply(&record)),
+                Step::End(_) => return Ok(index),
+            }
         }
-        Ok(index)
     }
 
-    fn apply(&mut self, stored: &Stored) {
-        self.sessions.apply(&stored.header, stored.place);
-        self.calls.apply(&stored.header, stored.place);
-        match (stored.header.kind, stored.header.session) {
-            (Kind::EpochOpened, _) => {
-                if let Some(opened) = EpochOpened::decode(&stored.body) {
-                    self.epochs.push((stored.header.seq, opened.epoch));
-                    self.keys.insert(Owner::Epoch(opened.epoch), opened.key);
-                }
-            }
-            (Kind::SessionOpened, Some(session)) => {
-                if let Some((key, _)) = KeyClear::split(&stored.body) {
-                    self.keys.insert(Owner::Run(session), key);
-                }
-            }
-            _ => {}
+    fn apply(&mut self, record: &Record<'_>) {
+        let header = &record.header;
+        self.sessions.apply(header, record.place);
+        self.calls.apply(header, record.place);
+        if header.kind == Kind::EpochOpened
+            && let Some(opened) = EpochOpened::decode(record.body)
+        {
+            self.epochs.push((header.seq, opened.epoch));
+            self.keys.insert(Owner::Epoch(opened.epoch), opened.key);
+        }
+        if header.kind == Kind::SessionOpened
+            && let (Some(session), Some((key, _))) = (header.session, KeyClear::split(record.body))
+        {
+            self.keys.insert(Owner::Run(session), key);
         }
     }
 

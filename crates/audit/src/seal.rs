@@ -119,6 +119,21 @@ mod tests {
         assert_eq!(open(&[2; 32], &header(9), &sealed), None);
     }
 
+    /// Opened by another implementation of ChaCha20-Poly1305 too. If this fails, sealed bodies of version 1 that are on
+    /// disk can no longer be opened.
+    #[test]
+    fn a_sealed_body_is_what_it_was() {
+        let text = plaintext(&body()).unwrap();
+        let sealed = seal(&[1; 32], &header(9), &[], &text).unwrap();
+
+        let first = "{\"is\":\"outcome\",\"outcome\":\"unresolved\",\"why\":\"daemon_ended\"}";
+        assert_eq!(str::from_utf8(&text).unwrap().trim_end(), first);
+        assert_eq!(
+            ledger::file_digest(&sealed).to_string(),
+            "7f5a3ba794cc26d73144b40da6d3056102014ff4f84e8aa0c111c3c6efb27747"
+        );
+    }
+
     #[test]
     fn a_changed_header_closes_the_body() {
         let sealed = seal(&[1; 32], &header(9), b"clear", &plaintext(&body()).unwrap()).unwrap();

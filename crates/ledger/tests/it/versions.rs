@@ -1,9 +1,42 @@
 //! What a later version wrote is named, and not taken for damage.
 
-use ledger::Verdict;
+use ed25519_dalek::SigningKey;
+use ledger::{Verdict, file_digest};
 use model::{Exit, Kind};
 
 use crate::forge::*;
+
+/// A log of version 1 with every kind of clear body. If this fails the stored form has changed: then it needs a new
+/// version number, and this one must stay readable.
+#[test]
+fn the_bytes_of_version_1_are_what_they_were() {
+    let new = SigningKey::from_bytes(&[5; 32]);
+    let mut forge = Forge::begun();
+    let root = forge.root.clone();
+    forge.open_run();
+    let attempt = forge.of_call(Kind::Attempt, None);
+    forge.of_call(Kind::Cleared, Some(attempt));
+    forge.of_call(Kind::Answered, Some(attempt));
+    forge.hand_over((&root, &new), [&root, &new]);
+    forge.commit();
+    forge.erase_run();
+    forge.record(Kind::EpochClosed, Says::default());
+    forge.commit();
+
+    let report = forge.judge();
+
+    let digest = |name: &str| file_digest(&std::fs::read(forge.dir().join(name)).unwrap());
+    assert_eq!(report.exit(), Exit::Done, "{report}");
+    let stored = ["LOG", "seg/0000000000.seg", "HEAD"].map(|name| digest(name).to_string());
+    assert_eq!(
+        stored,
+        [
+            "ecbdaeff09af658144bba27aed70da5fd2f89275d5466767c14418069a243556",
+            "3469ea53cc4e96997dddeb3ac1ee5c87c1bb973e7184622956ecaf2fd51669bd",
+            "0480fcf525f64ca8770bed5400940b006cd5504e866d5059a13aae100348223d",
+        ]
+    );
+}
 
 #[test]
 fn an_unknown_kind_under_a_valid_signature_leaves_no_judgement() {
