@@ -67,7 +67,7 @@ fn exit(report: &Report) -> Exit {
 
 /// Returns the whole page.
 pub(crate) fn page(report: &Report, all: bool, uid: u32) -> String {
-    let mut lines = vec![sums(report)];
+    let mut lines = sums(report);
     for section in sections(report) {
         let findings: Vec<&Finding> = report
             .findings
@@ -91,7 +91,7 @@ pub(crate) fn page(report: &Report, all: bool, uid: u32) -> String {
     lines.join("\n") + "\n"
 }
 
-fn sums(report: &Report) -> String {
+fn sums(report: &Report) -> Vec<String> {
     let sums = &report.sums;
     let mut parts = vec![
         format!("{} processes", sums.processes),
@@ -110,7 +110,7 @@ fn sums(report: &Report) -> String {
     if sums.not_readable > 0 {
         parts.push(format!("{} not readable", sums.not_readable));
     }
-    cut(&parts.join(" · "), WIDTH)
+    wrap(&parts.join(" · "), 0)
 }
 
 /// What is told under one head, in the order in which it is told.

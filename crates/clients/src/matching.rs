@@ -250,7 +250,7 @@ const COMMON: [&str; 8] = [
 ];
 
 /// Programs whose first argument names an act, not a server.
-const GENERIC: [&str; 6] = ["docker", "podman", "npm", "uv", "env", "ssh"];
+const GENERIC: [&str; 7] = ["docker", "podman", "npm", "uv", "env", "ssh", "lych"];
 
 #[cfg(test)]
 mod tests {
@@ -384,6 +384,13 @@ mod tests {
             WEAK
         );
         assert_eq!(compare(&["mcp-time"], &["mcp-time", "--utc"]), WEAK);
+    }
+
+    #[test]
+    fn another_verb_of_the_same_program_is_nobody() {
+        let line = ["lych", "--home", "/h", "mcp"];
+        assert_eq!(compare(&line, &["lych", "--home", "/h", "ps"]), None);
+        assert_eq!(compare(&line, &["lych", "--home", "/h", "mcp"]), EXACT);
     }
 
     #[test]

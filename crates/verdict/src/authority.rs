@@ -87,7 +87,10 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
             "of {unread} of its processes not everything could be read"
         ));
     } else if level == Level::NoneSeen {
-        because.push("nothing was seen, which does not show that there is nothing".to_owned());
+        because.push(
+            "no secret, socket or connection was seen, which does not show that there is none"
+                .to_owned(),
+        );
     }
     Authority {
         level,

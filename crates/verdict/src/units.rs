@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use clients::Strength;
 use inventory::Process;
 use model::LaunchRecord;
 
@@ -62,7 +63,10 @@ pub(crate) fn units<'a>(world: &World<'a>) -> Vec<Unit<'a>> {
 
 /// The processes that are judged because something says that they are, or were, a client's.
 fn starts<'a>(world: &World<'a>) -> Vec<&'a Process> {
-    let mut pids: BTreeSet<u32> = world.fitting().collect();
+    let mut pids: BTreeSet<u32> = world
+        .fitting()
+        .filter(|pid| may_be_server(world, *pid))
+        .collect();
     for process in &world.snapshot().processes {
         let is_shim = !process.is_zombie() && world.record_of_shim(process).is_some();
         if is_shim || lost_both_ends(world, process) {
@@ -72,6 +76,15 @@ fn starts<'a>(world: &World<'a>) -> Vec<&'a Process> {
     pids.into_iter()
         .filter_map(|pid| world.process(pid))
         .collect()
+}
+
+/// A program that was started with other arguments than configured is only looked at if it has a wire.
+fn may_be_server(world: &World<'_>, pid: u32) -> bool {
+    let weak = world
+        .fit(pid)
+        .is_some_and(|fit| fit.found.strength == Strength::Weak);
+    let wired = |process| wire::usual(world.snapshot(), process, Way::In).is_wire();
+    !weak || world.process(pid).is_some_and(wired)
 }
 
 /// Its input is at its end, nobody is seen to take its output, and its parent is gone: so a server looks that

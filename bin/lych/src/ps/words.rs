@@ -40,7 +40,7 @@ pub(crate) fn authority_words(authority: &Authority) -> String {
     let level = match authority.level {
         AuthorityLevel::Held | AuthorityLevel::Reachable => "may act",
         AuthorityLevel::Refused => "was cut off",
-        AuthorityLevel::NoneSeen => "no way to act was seen",
+        AuthorityLevel::NoneSeen => "may act or not",
         AuthorityLevel::Unknown => "whether it can act could not be read",
     };
     if authority.because.is_empty() {

@@ -2,7 +2,9 @@
 
 use std::{io::Write, net::TcpStream};
 
-use verdict::{Also, AuthorityLevel, Confidence, EndKind, EndState, Fits, Proof, Suggest, Verdict};
+use verdict::{
+    Also, AuthorityLevel, Confidence, EndKind, EndState, Fits, LogFacts, Proof, Suggest, Verdict,
+};
 
 use crate::scene::{Judged, Scene, evidence};
 
@@ -118,7 +120,15 @@ fn a_parent_that_lives_and_has_let_go_leaves_a_detached_server_that_is_not_prove
 
 #[test]
 fn a_server_that_moved_its_wire_is_found_by_all_its_descriptors_and_never_proven() {
-    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("moved");
+    let mut orphan = Scene::start("moved");
+    let twin = Scene::start("moved");
+    orphan.crash();
+    let judge = |scene: &Scene| {
+        let expected = scene.expected_with("--moved");
+        Judged::of(&expected, &[], &LogFacts::default())
+    };
+
+    let (of_orphan, of_twin) = (judge(&orphan), judge(&twin));
 
     let found = of_orphan.finding(orphan.server());
     assert_eq!(
@@ -177,7 +187,7 @@ fn an_orphan_that_others_are_connected_to_is_shared_and_says_who() {
     scene.crash();
     let mut expected = scene.expected();
     expected[0].args.push("--listen".into());
-    let judge = || Judged::of(&expected, &[], &verdict::LogFacts::default());
+    let judge = || Judged::of(&expected, &[], &LogFacts::default());
 
     let alone = judge();
     let mut user = TcpStream::connect(("127.0.0.1", port)).unwrap();
