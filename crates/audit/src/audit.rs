@@ -51,7 +51,8 @@ impl Audit {
     ///
     /// # Errors
     /// Another daemon holds it, its acknowledged bytes are not what was written, or the file system refuses.
-    pub fn open(options: Options) -> Result<(Self, Recovered), AuditError> {
+    pub fn open(mut options: Options) -> Result<(Self, Recovered), AuditError> {
+        options.sizes = options.sizes.bounded();
         let opened = recover::open(&options)?;
         let shared = opened.shared;
         let thread = Arc::clone(&shared);

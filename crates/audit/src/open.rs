@@ -40,6 +40,16 @@ pub struct Sizes {
     pub reserve: u64,
 }
 
+impl Sizes {
+    /// Returns these sizes, but no segment longer than a reader accepts.
+    pub(crate) fn bounded(self) -> Self {
+        Self {
+            segment: self.segment.min(SEGMENT_SIZE),
+            ..self
+        }
+    }
+}
+
 impl Default for Sizes {
     fn default() -> Self {
         Self {

@@ -8,12 +8,11 @@ use chacha20poly1305::{
     ChaCha20Poly1305, KeyInit,
     aead::{Aead, Payload},
 };
-use ledger::{FRAME_PREFIX, Header, KEY_CLEAR_LEN};
+use ledger::{FRAME_PREFIX, HEADER_LEN, Header, KEY_CLEAR_LEN};
 use model::{Body, Kind, Seq};
 
 const STEP: usize = 64;
 const TAG: usize = 16;
-const HEADER: usize = 88;
 
 /// Returns the padded plaintext of a body; none if it cannot be written as JSON, which none of ours does.
 pub(crate) fn plaintext(body: &Body) -> Option<Vec<u8>> {
@@ -29,12 +28,12 @@ pub(crate) const fn sealed_frame_len(kind: Kind, plain: usize) -> usize {
     } else {
         0
     };
-    FRAME_PREFIX + HEADER + clear + plain + TAG
+    FRAME_PREFIX + HEADER_LEN + clear + plain + TAG
 }
 
 /// Returns how long the frame of a record with a clear body will be.
 pub(crate) const fn clear_frame_len(body: usize) -> usize {
-    FRAME_PREFIX + HEADER + body
+    FRAME_PREFIX + HEADER_LEN + body
 }
 
 /// Returns the stored body: the clear part, then ciphertext and tag; none if the cipher refuses the length.

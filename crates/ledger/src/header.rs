@@ -25,7 +25,7 @@ use crate::bytes::{Fields, sha256};
 /// The version that this code writes.
 pub(crate) const VERSION: u8 = 1;
 /// Length of a header.
-pub(crate) const HEADER_LEN: usize = 88;
+pub const HEADER_LEN: usize = 88;
 /// Length of the length in front of a record.
 pub const FRAME_PREFIX: usize = 4;
 /// The longest frame: a reader never allocates more on a length's word alone.

@@ -26,7 +26,9 @@ pub use clear::{
 };
 pub use fold::{CallFold, Calls, Mark, SessionFold, Sessions};
 pub use head::{Head, HeadError};
-pub use header::{BadHeader, FRAME_PREFIX, Header, MAX_FRAME, Sealing, encode_frame, frame_id};
+pub use header::{
+    BadHeader, FRAME_PREFIX, HEADER_LEN, Header, MAX_FRAME, Sealing, encode_frame, frame_id,
+};
 pub use keyfile::{KEY_CLEAR_LEN, KeyClear, file_digest, key_commitment, key_file_of};
 pub use origin::{Origin, OriginError};
 pub use records::{ReadError, Records, Stored, read_at};

@@ -215,3 +215,18 @@ fn a_clearance_behind_the_runs_revocation_is_found_without_a_key() {
         "a call was cleared after its run was revoked"
     );
 }
+
+#[test]
+fn a_full_segment_is_cut_to_what_it_holds() {
+    let world = World::new();
+    world.write_long_log();
+
+    let full = std::fs::read(world.dir().join("seg/0000000000.seg")).unwrap();
+
+    let used = frames(&full).last().unwrap().end;
+    assert_eq!(full.len(), used);
+    assert!(
+        used > 20 * 1024 - 5 * 1024,
+        "filled up to the reserve: {used}"
+    );
+}
