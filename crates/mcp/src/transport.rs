@@ -75,6 +75,8 @@ impl<A: Acts> Transport<RoleServer> for Lines<A> {
 
     async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
         let intake = self.intake.as_mut()?;
+        // First, and here: `rmcp` picks among what is ready at random, and what a client sent before it closed
+        // must not be begun after that.
         let message = tokio::select! {
             biased;
             () = self.over.cancelled() => None,

@@ -3,7 +3,7 @@
 use mcp::MOST_IN_FLIGHT;
 use serde_json::{Value, json};
 
-use crate::peer::{Told, call, initialize, request, serve, serve_after};
+use crate::peer::{LARGE, Told, call, initialize, request, serve, serve_after};
 
 #[tokio::test]
 async fn what_is_no_json_is_answered_and_the_next_line_is_read() {
@@ -139,7 +139,7 @@ async fn a_reader_that_is_slow_gets_every_answer_whole() {
     for _ in 0..8 {
         let answer = served.client.next().await.unwrap();
         let body = &answer["result"]["structuredContent"]["body"];
-        assert_eq!(body.as_str().unwrap().len(), 1 << 20);
+        assert_eq!(body.as_str().unwrap().len(), LARGE);
         seen.push(answer["id"].as_u64().unwrap());
     }
 

@@ -43,6 +43,9 @@ pub struct FakeActs {
     pub last: Mutex<Option<HttpRequest>>,
 }
 
+/// More than a socket holds, so that the rest waits for the client.
+pub const LARGE: usize = 300_000;
+
 pub const RECEIPT_SEQ: u64 = 41;
 
 pub fn receipt() -> Receipt {
@@ -99,7 +102,7 @@ impl Acts for FakeActs {
                 self.release.acquire().await.unwrap().forget();
                 self.answered(b"held".to_vec())
             }
-            "/large" => self.answered(vec![b'x'; 1 << 20]),
+            "/large" => self.answered(vec![b'x'; LARGE]),
             "/binary" => self.answered(vec![0xff, 0x00]),
             "/locked" => self.refused(Denial::Locked),
             "/repeat" => self.refused(Denial::Repeat {
