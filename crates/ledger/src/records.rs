@@ -57,7 +57,8 @@ pub enum ReadError {
 
 /// The committed records of a log, in order; ends with the last commit.
 ///
-/// Hashes are checked on the way, signatures are not: that is `verify`'s work.
+/// Hashes are checked on the way, signatures are not: that is `verify`'s work. Of a log whose daemon crashed they may
+/// therefore include what somebody without a key appended; the next start of the daemon cuts it off.
 #[derive(Debug)]
 pub struct Records {
     scan: Scan,

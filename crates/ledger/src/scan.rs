@@ -217,32 +217,29 @@ impl Scan {
             if self.loaded.is_none() && !self.load_first()? {
                 return self.end(None);
             }
-            match self.collect() {
+            let bad = match self.collect() {
                 Collected::Batch(ranges) => match self.judge(&ranges) {
                     Ok(accepted) => {
                         self.accept(accepted)?;
                         return self.batch();
                     }
-                    Err(batch::Fault::Bad(bad)) => {
-                        if let Some(tail) = self.behind(bad)? {
-                            return self.end(Some(tail));
-                        }
-                    }
                     Err(batch::Fault::Unknown(what)) => return Err(Stop::Unknown(what)),
+                    Err(batch::Fault::Bad(bad)) => bad,
                 },
-                Collected::Cut(bad) => {
-                    if let Some(tail) = self.behind(bad)? {
-                        return self.end(Some(tail));
-                    }
-                }
+                Collected::Cut(bad) => bad,
                 Collected::Nothing => {
                     if !self.sealed && !self.reload_if_followed()? {
                         return self.end(None);
                     }
+                    // Read again, it may hold more than it did.
                     if self.sealed && matches!(self.collect(), Collected::Nothing) {
                         self.load_next()?;
                     }
+                    continue;
                 }
+            };
+            if let Some(tail) = self.behind(bad)? {
+                return self.end(Some(tail));
             }
         }
     }
