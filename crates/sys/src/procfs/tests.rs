@@ -1,0 +1,107 @@
+//! Against this very process and its children.
+
+use std::{
+    fs,
+    io::Write,
+    os::fd::AsRawFd,
+    process::{Command, Stdio},
+};
+
+use super::*;
+
+fn own() -> ProcDir {
+    ProcFs::open().unwrap().process(std::process::id()).unwrap()
+}
+
+fn number(fd: &impl AsRawFd) -> u32 {
+    u32::try_from(fd.as_raw_fd()).unwrap()
+}
+
+fn find(fd: u32) -> RawDescriptor {
+    let all = own().descriptors().unwrap();
+    all.into_iter().find(|seen| seen.fd == fd).unwrap()
+}
+
+fn inode(fd: u32) -> u64 {
+    let target = String::from_utf8(find(fd).target).unwrap();
+    let inner = target.strip_prefix("pipe:[").unwrap();
+    inner.strip_suffix(']').unwrap().parse().unwrap()
+}
+
+#[test]
+fn the_two_ends_of_a_pipe_are_told_apart_by_their_access() {
+    let (reader, writer) = io::pipe().unwrap();
+
+    assert_eq!(find(number(&reader)).access, Some(Access::Read));
+    assert_eq!(find(number(&writer)).access, Some(Access::Write));
+    assert_eq!(inode(number(&reader)), inode(number(&writer)));
+}
+
+#[test]
+fn a_pipe_hangs_up_only_when_its_last_writer_is_gone_and_keeps_its_bytes() {
+    let (reader, mut writer) = io::pipe().unwrap();
+    let (fd, ino) = (number(&reader), inode(number(&reader)));
+    writer.write_all(b"47 bytes").unwrap();
+
+    let held = own().probe_pipe(fd, ino).unwrap();
+    drop(writer);
+    let closed = own().probe_pipe(fd, ino).unwrap();
+
+    assert_eq!((held.hung_up, held.unread_bytes), (false, 8));
+    assert_eq!((closed.hung_up, closed.unread_bytes), (true, 8));
+}
+
+#[test]
+fn a_descriptor_that_outlives_a_program_start_is_told_from_one_that_does_not() {
+    let (reader, writer) = io::pipe().unwrap();
+    rustix::io::fcntl_setfd(&writer, rustix::io::FdFlags::empty()).unwrap();
+
+    let closes = |fd| own().descriptor_info(fd).unwrap().close_on_exec;
+    assert!(closes(number(&reader)));
+    assert!(!closes(number(&writer)));
+}
+
+#[test]
+fn a_lock_is_seen_on_the_descriptor_that_holds_it() {
+    let file = tempfile::tempfile().unwrap();
+    let locked = || own().descriptor_info(number(&file)).unwrap().locked;
+
+    let before = locked();
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+
+    assert_eq!((before, locked()), (false, true));
+}
+
+#[test]
+fn a_descriptor_that_became_another_file_is_not_probed() {
+    let (reader, _writer) = io::pipe().unwrap();
+
+    let error = own().probe_pipe(number(&reader), 1).unwrap_err();
+
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn own_files_links_and_owner_are_read() {
+    let own = own();
+
+    let argv = own.read(File::CommandLine).unwrap();
+    assert!(argv.starts_with(std::env::args().next().unwrap().as_bytes()));
+    let exe = fs::read_link("/proc/self/exe").unwrap();
+    let link = own.link(Link::Executable).unwrap();
+    assert_eq!(link, exe.as_os_str().as_encoded_bytes());
+    assert_eq!(own.owner().unwrap(), rustix::process::geteuid().as_raw());
+    assert_eq!(own.stat().unwrap().pid, std::process::id());
+}
+
+#[test]
+fn after_its_end_a_process_cannot_be_read_through_its_folder() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let folder = ProcFs::open().unwrap().process(child.id()).unwrap();
+    drop(child.stdin.take());
+    child.wait().unwrap();
+
+    let error = folder.stat().unwrap_err();
+
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}
