@@ -41,6 +41,7 @@ pub(crate) struct Fake {
     pub(crate) calls: Vec<CallFact>,
     pub(crate) refusal: Option<Refusal>,
     pub(crate) revoke_fails: bool,
+    pub(crate) unrecorded: bool,
     pub(crate) away: bool,
     pub(crate) asked: Vec<String>,
     pub(crate) anchored: Vec<(String, bool)>,
@@ -57,6 +58,7 @@ impl Fake {
             calls: Vec::new(),
             refusal: None,
             revoke_fails: false,
+            unrecorded: false,
             away: false,
             asked: Vec::new(),
             anchored: Vec::new(),
@@ -118,10 +120,11 @@ impl Authority for Fake {
         if self.revoke_fails {
             return Err(Unanswered::Failed("the log is full".to_owned()));
         }
+        let seq = (!self.unrecorded).then_some(50);
         self.answer(
             "revoke",
             Revocation {
-                seq: Some(50),
+                seq,
                 at: wall(200),
                 in_flight: Vec::new(),
                 by: operator(),

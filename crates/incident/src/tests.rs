@@ -264,3 +264,19 @@ fn a_run_of_which_no_process_is_left_still_has_a_row() {
     assert_eq!(row["result"]["outcome"], "unresolved");
     assert!(row["server"]["unknown"].is_string());
 }
+
+#[test]
+fn a_revocation_that_holds_but_is_not_recorded_confirms_nothing() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    scene.authority.unrecorded = true;
+    let held = scene.program("");
+
+    let done = scene.contain(&[held.pid()], &gentle());
+
+    assert_eq!(done.state(), State::Partial);
+    let shown = json(done.case());
+    assert_eq!(shown["confirmation"]["kind"], "not_observed");
+    assert_eq!(shown["rows"][0]["revoked_at"], json!(wall(200)));
+    let missing = shown["missing"].as_array().unwrap();
+    assert!(missing.contains(&json!("the revocation is not recorded")));
+}

@@ -445,11 +445,15 @@ fn a_supervisor_that_starts_it_again_is_named() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].now.id.pid, again.pid());
     assert_eq!(found[0].by.pid, std::process::id());
-    let elsewhere = Sighting {
-        parent: None,
-        ..sighting(&again)
-    };
-    assert_eq!(respawned(&[ended], &[elsewhere]), []);
+    let mut stranger = Handle::open(std::process::id()).unwrap().id().clone();
+    stranger.start_ticks += 1;
+    for parent in [None, Some(stranger)] {
+        let elsewhere = Sighting {
+            parent,
+            ..sighting(&again)
+        };
+        assert_eq!(respawned(std::slice::from_ref(&ended), &[elsewhere]), []);
+    }
 }
 
 #[test]
