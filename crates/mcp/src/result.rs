@@ -82,7 +82,7 @@ fn of_refusal(refusal: &Refusal) -> CallToolResult {
     fields.insert("call".to_owned(), refusal.call.to_string().into());
     fields.insert("what_to_do".to_owned(), refusal.what_to_do.clone().into());
     let text = format!(
-        "Refused ({}): nothing was sent. {}",
+        "Refused ({}), nothing was sent: {}",
         refusal.why.code(),
         refusal.what_to_do
     );
@@ -127,7 +127,7 @@ fn of_withdrawal(
     why: &str,
     receipt: Option<Receipt>,
 ) -> CallToolResult {
-    let text = format!("Given up before anything was sent: {why}. It is safe to try again.");
+    let text = format!("Given up before anything was sent: {why}; it is safe to try again");
     let fields = json!({
         "call": call.to_string(),
         "proof": proof,
@@ -207,7 +207,7 @@ fn channel(channel: &ChannelShown) -> Value {
 /// Shows that a tool's arguments are not as its schema says. There was no call, so there is none to name.
 pub(crate) fn malformed(tool: &str, what: &str) -> CallToolResult {
     let what_to_do = format!("correct the arguments of {tool} and try again");
-    let text = format!("Refused (malformed): {what}. Nothing was sent.");
+    let text = format!("Refused (malformed), nothing was sent: {what}");
     let fields = json!({
         "code": "malformed",
         "call": null,
@@ -220,7 +220,7 @@ pub(crate) fn malformed(tool: &str, what: &str) -> CallToolResult {
 /// Answers a tool call that finds too many before it.
 pub(crate) fn busy(id: RequestId) -> ServerJsonRpcMessage {
     let what_to_do = "wait for the answers of earlier calls, then try again";
-    let text = format!("Refused (busy): nothing was sent; {what_to_do}.");
+    let text = format!("Refused (busy), nothing was sent: {what_to_do}");
     let fields = json!({
         "code": Denial::Busy.code(),
         "call": null,

@@ -195,24 +195,43 @@ fn parent(child: &Handle) -> io::Result<Option<Handle>> {
 
 /// Finds the one link above the shim that can write into its standard input.
 fn holder(procfs: &ProcFs, links: &[Link], end: &FarEnd) -> Result<usize, Incomplete> {
+    let above = links.iter().enumerate().skip(1);
+    choose(above.map(|(index, link)| {
+        Look {
+            index,
+            pid: link.handle.id().pid,
+            holds: descriptors(procfs, &link.handle)
+                .map(|all| all.iter().any(|descriptor| end.is(descriptor))),
+        }
+    }))
+}
+
+/// What a look at one link's descriptors showed.
+struct Look {
+    index: usize,
+    pid: u32,
+    holds: io::Result<bool>,
+}
+
+/// Says which link is the holder, if exactly one is.
+fn choose(looks: impl Iterator<Item = Look>) -> Result<usize, Incomplete> {
     let (mut holders, mut unreadable) = (Vec::new(), Vec::new());
-    for (index, link) in links.iter().enumerate().skip(1) {
-        match descriptors(procfs, &link.handle) {
-            Ok(all) if all.iter().any(|descriptor| end.is(descriptor)) => holders.push(index),
-            Ok(_) => {}
-            Err(_) => unreadable.push(link.handle.id().pid),
+    for look in looks {
+        match look.holds {
+            Ok(true) => holders.push((look.index, look.pid)),
+            Ok(false) => {}
+            Err(_) => unreadable.push(look.pid),
         }
     }
     match *holders.as_slice() {
-        [one] => Ok(one),
+        // Descriptors are inherited downwards: one that another user's process above kept too would be its own,
+        // and that process would not let a user's client write for it.
+        [(index, _)] => Ok(index),
         [] if unreadable.is_empty() => Err(Incomplete::Nobody),
         [] => Err(Incomplete::NobodyReadable { pids: unreadable }),
-        ref several => {
-            let pid = |index: &usize| links.get(*index).map(|link| link.handle.id().pid);
-            Err(Incomplete::Several {
-                pids: several.iter().filter_map(pid).collect(),
-            })
-        }
+        ref several => Err(Incomplete::Several {
+            pids: several.iter().map(|(_, pid)| *pid).collect(),
+        }),
     }
 }
 

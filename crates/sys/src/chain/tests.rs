@@ -215,3 +215,28 @@ fn a_shim_that_names_another_input_than_it_has_is_not_believed() {
         "{why}"
     );
 }
+
+fn look(pid: u32, holds: io::Result<bool>) -> Look {
+    let index = usize::try_from(pid).unwrap();
+    Look { index, pid, holds }
+}
+
+fn forbidden() -> io::Result<bool> {
+    Err(io::ErrorKind::PermissionDenied.into())
+}
+
+#[test]
+fn another_users_process_in_the_chain_hides_nothing_below_it() {
+    let looks = [look(1, Ok(false)), look(2, Ok(true)), look(3, forbidden())];
+
+    assert_eq!(choose(looks.into_iter()), Ok(2));
+}
+
+#[test]
+fn where_only_unreadable_processes_can_be_the_holder_they_are_named() {
+    let looks = [look(1, Ok(false)), look(2, forbidden())];
+
+    let why = choose(looks.into_iter()).unwrap_err();
+
+    assert_eq!(why, Incomplete::NobodyReadable { pids: vec![2] });
+}
