@@ -165,6 +165,64 @@ fn what_lost_means_is_read_from_the_sealed_body() {
 }
 
 #[test]
+fn the_gravest_of_several_findings_counts() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    let cases = [
+        (
+            vec![LostBasis::ClientStuck, LostBasis::HolderExited],
+            false,
+            SessionState::Lost,
+        ),
+        (
+            vec![LostBasis::HolderExited, LostBasis::AncestorExited],
+            true,
+            SessionState::Lost,
+        ),
+        (
+            vec![LostBasis::ClientStuck, LostBasis::AncestorExited],
+            false,
+            SessionState::Abandoned,
+        ),
+        (vec![LostBasis::AncestorExited], true, SessionState::Ended),
+    ];
+    for (findings, ended, _) in &cases {
+        let session = open_run(&audit);
+        for basis in findings {
+            let at = Wall::from_millis(7);
+            let lost = Lost {
+                basis: *basis,
+                not_before: at,
+                not_after: at,
+                process: None,
+            };
+            durable(
+                &audit,
+                entry(
+                    Kind::ClientLost,
+                    session,
+                    None,
+                    None,
+                    Body::ClientLost(lost),
+                ),
+            );
+        }
+        if *ended {
+            let body = Body::SessionEnded {
+                why: "x".to_owned(),
+            };
+            durable(&audit, entry(Kind::SessionEnded, session, None, None, body));
+        }
+    }
+
+    let runs = audit.sessions(None).unwrap();
+
+    for (run, (findings, ended, state)) in runs.iter().zip(cases) {
+        assert_eq!(run.state, state, "{findings:?}, ended: {ended}");
+    }
+}
+
+#[test]
 fn a_run_whose_daemon_died_is_lost_between_two_known_times() {
     let world = World::new();
     world.write_small_log();

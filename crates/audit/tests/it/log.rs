@@ -230,3 +230,18 @@ fn a_full_segment_is_cut_to_what_it_holds() {
         "filled up to the reserve: {used}"
     );
 }
+
+#[test]
+fn head_catches_up_by_itself_when_nothing_more_comes() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    open_run(&audit);
+    let last = audit.head().unwrap();
+
+    let head = testkit::wait_for("HEAD", testkit::Deadline::usual(), || {
+        let head = ledger::Head::decode(&std::fs::read(world.dir().join("HEAD")).unwrap()).unwrap();
+        (head.seq == last.seq).then_some(head)
+    });
+
+    assert_eq!(head.head, last.id);
+}

@@ -73,7 +73,8 @@ fn revoked_runs_are_told_to_the_next_daemon() {
 fn a_torn_tail_is_moved_to_quarantine_and_told() {
     let world = World::new();
     world.write_small_log();
-    let torn = b"half a record that nobody was promised".to_vec();
+    // Longer than what the next start writes in its place.
+    let torn = vec![0xee; 4_000];
     world.overwrite_tail(&torn);
     let before = verify(&world.dir(), &VerifyOptions::default());
 
