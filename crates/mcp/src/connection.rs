@@ -63,7 +63,8 @@ pub enum Event {
 /// How a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// When the client's input ended, if it did before the connection.
+    /// When the client's input ended, if it did before the connection: the earlier of the two times at which
+    /// it may have been lost.
     pub input_ended_at: Option<Stamp>,
     /// When the transport was closed, in both directions.
     pub transport_closed_at: Stamp,
@@ -134,18 +135,7 @@ pub async fn serve<A: Acts>(
     let face = Face::new(acts, who, Arc::clone(&flights));
     let running = serve_directly_with_ct(face, lines, None, over.clone());
 
-    let closing = tokio::select! {
-        biased;
-        Ok(()) | Err(_) = watch.hung_up() => Closing::HungUp,
-        () = stop.cancelled() => Closing::Stopped,
-        never = input_end.watch(&watch) => match never {},
-        written = writer.run() => match written {
-            // rmcp let go of the transport, which it does after the last answer.
-            Ok(()) if input_end.at.get().is_some() => Closing::InputEnded,
-            Ok(()) => Closing::Broken,
-            Err(error) => Closing::WriteFailed { why: error.to_string() },
-        },
-    };
+    let closing = closing(&watch, &stop, &input_end, &mut writer).await;
     let transport_closed_at = clock.now();
     over.cancel();
     if closing == Closing::Stopped {
@@ -160,6 +150,27 @@ pub async fn serve<A: Acts>(
         closing,
         unanswered,
     })
+}
+
+/// Waits for whatever closes the connection, and writes what there is to write meanwhile.
+async fn closing<A: Acts>(
+    watch: &Watch,
+    stop: &CancellationToken,
+    input_end: &InputEnd,
+    writer: &mut Writer<A>,
+) -> Closing {
+    tokio::select! {
+        biased;
+        Ok(()) | Err(_) = watch.hung_up() => Closing::HungUp,
+        () = stop.cancelled() => Closing::Stopped,
+        never = input_end.watch(watch) => match never {},
+        written = writer.run() => match written {
+            // rmcp let go of the transport, which it does after the last answer.
+            Ok(()) if input_end.at.get().is_some() => Closing::InputEnded,
+            Ok(()) => Closing::Broken,
+            Err(error) => Closing::WriteFailed { why: error.to_string() },
+        },
+    }
 }
 
 /// When the client's input ended: noted by whoever sees it first, the watch or the reader.
