@@ -23,7 +23,12 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    face::Face, flights::Flights, hangup::Watch, intake::Intake, outbox, transport::Lines,
+    face::Face,
+    flights::Flights,
+    hangup::Watch,
+    intake::Intake,
+    outbox::{self, Writer},
+    transport::Lines,
 };
 
 /// A connection that has been welcomed.
