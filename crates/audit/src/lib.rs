@@ -13,6 +13,7 @@ mod create;
 mod error;
 #[cfg(test)]
 mod faults;
+mod filter;
 mod health;
 mod journals;
 mod keyring;
@@ -22,13 +23,13 @@ mod queue;
 mod recover;
 mod seal;
 mod segments;
-mod view;
 mod vouch;
 mod writer;
 
 pub use audit::{Audit, HeadPoint};
 pub use error::AuditError;
+pub use filter::CallFilter;
 pub use health::{Health, Stats};
 pub use keys::{KeyUnwrap, KeyWrap, RootSigner};
 pub use open::{NewLog, OpenCall, OpenRun, Options, Recovered, Sizes};
-pub use view::{CallFilter, CallView, LostView, Reconciliation, SessionView};
+pub use wire::{CallView, LostView, Reconciliation, SessionView};

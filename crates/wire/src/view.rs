@@ -5,7 +5,7 @@
 //! otherwise says why not.
 
 use model::{
-    CallId, CallState, ChainLink, ConnectionId, Foreign, Known, Lost, Operator, Presence,
+    CallId, CallState, ChainLink, ConnectionId, Digest, Foreign, Known, Lost, Operator, Presence,
     RequestKey, Seq, SessionId, SessionState, Target, Wall,
 };
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,6 @@ pub struct CallView {
     /// When its newest outcome was put on record.
     pub settled_at: Option<Wall>,
     /// The number of that record.
-    #[serde(default)]
     pub settled_seq: Option<Seq>,
     /// The answer's status.
     pub status: Known<Option<u16>>,
@@ -50,6 +49,13 @@ pub struct CallView {
     pub destination: Known<Foreign>,
     /// What an operator found out; null if nobody did.
     pub reconciled: Known<Option<Reconciliation>>,
+    /// Digest of the arguments, to find a repeat; not for JSON, since short arguments can be guessed from it.
+    #[serde(skip, default = "not_shown")]
+    pub arguments: Known<Digest>,
+}
+
+fn not_shown() -> Known<Digest> {
+    Known::unknown("not part of this form")
 }
 
 /// What an operator found out about a call.

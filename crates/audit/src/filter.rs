@@ -1,0 +1,32 @@
+//! Which calls of the log are asked for.
+
+use model::{CallId, CallState, SessionId, Wall};
+
+/// Which calls are asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CallFilter {
+    /// Of this run only.
+    pub session: Option<SessionId>,
+    /// This call only.
+    pub call: Option<CallId>,
+    /// Attempted at or after this time.
+    pub since: Option<Wall>,
+    /// In one of these states; empty for any.
+    pub states: Vec<CallState>,
+}
+
+impl CallFilter {
+    /// Returns the filter for calls whose repeat could do the same thing twice.
+    #[must_use]
+    pub fn open() -> Self {
+        Self {
+            states: vec![
+                CallState::Cleared,
+                CallState::Outliving,
+                CallState::Waiting,
+                CallState::Unresolved,
+            ],
+            ..Self::default()
+        }
+    }
+}
