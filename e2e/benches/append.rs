@@ -104,7 +104,6 @@ fn main() {
         refers_to: None,
         body: Body::SessionOpened {
             chain: Vec::new(),
-            self_reported: None,
             ownership_complete: true,
             admission: "bench".to_owned(),
             uid: 0,

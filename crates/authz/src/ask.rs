@@ -1,8 +1,8 @@
 //! What a call asks for, and the proofs it gathers on its way through the gate.
 
 use model::{
-    CallId, ConnectionId, Denial, Digest, Foreign, NotDurable, RequestKey, SecretName, Seq,
-    SessionId, Target, Ticket,
+    CallId, ConnectionId, Denial, Digest, Foreign, NotDurable, OutcomeBody, RequestKey, SecretName,
+    Seq, SessionId, Target, Ticket,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -99,6 +99,16 @@ impl Cleared {
         self.ask.call
     }
 
+    /// Remembers how it is settled.
+    #[must_use]
+    pub fn settled_by(&self, outcome: &OutcomeBody) -> Settled {
+        Settled {
+            ask: self.ask.clone(),
+            attempt_seq: self.attempt_seq,
+            outcome: outcome.clone(),
+        }
+    }
+
     /// Returns the request id that must go out with it.
     #[must_use]
     pub const fn key(&self) -> Option<&RequestKey> {
@@ -110,6 +120,14 @@ impl Cleared {
     pub const fn cancelled(&self) -> &CancellationToken {
         &self.cancel
     }
+}
+
+/// How a call was settled, for whoever must say later that its answer did not arrive.
+#[derive(Debug)]
+pub struct Settled {
+    pub(crate) ask: Ask,
+    pub(crate) attempt_seq: Seq,
+    pub(crate) outcome: OutcomeBody,
 }
 
 /// A refusal, with the claim on its record.

@@ -13,7 +13,7 @@ use model::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    ask::{Ask, Cleared, Permit, Refused},
+    ask::{Ask, Cleared, Permit, Refused, Settled},
     run::Run,
     sync::{Mutex, lock},
 };
@@ -72,7 +72,6 @@ pub(crate) struct State {
     pub(crate) open_writes: HashMap<Twin, CallId>,
     pub(crate) closed_channels: HashMap<ChannelName, Option<Seq>>,
     pub(crate) closed_secrets: HashMap<SecretName, Option<Seq>>,
-    pub(crate) self_reports: HashMap<SessionId, Foreign>,
     pub(crate) locked: bool,
     /// Set once something could not be recorded; nothing is cleared from then on.
     pub(crate) unrecordable: bool,
@@ -327,6 +326,26 @@ impl Gate {
         let body = Body::Outcome(outcome);
         self.journal
             .push(self.entry(&cleared.ask, kind, cleared.attempt_seq, body))
+    }
+
+    /// Records that an answer came and could not be delivered: done, and nobody was told.
+    pub fn undelivered(&self, settled: Settled) -> Option<Ticket> {
+        let OutcomeBody::Answered {
+            status, remote_id, ..
+        } = settled.outcome
+        else {
+            return None;
+        };
+        let _order = lock(&self.state);
+        let body = Body::Outcome(OutcomeBody::Answered {
+            status,
+            delivered: Some(false),
+            remote_id,
+        });
+        Some(
+            self.journal
+                .push(self.entry(&settled.ask, Kind::Answered, settled.attempt_seq, body)),
+        )
     }
 
     /// Records that a permitted call was given up before anything of it could leave.

@@ -20,8 +20,8 @@ impl Gate {
     /// It may not; the refusal is on record or counted.
     pub fn attempt(&self, ask: Ask) -> Result<Attempted, Refused> {
         let mut state = lock(&self.state);
-        let busy = (state.in_flight_of(ask.connection) >= IN_FLIGHT_PER_CONNECTION)
-            .then_some(Denial::Busy);
+        let busy =
+            (state.under_way(ask.connection) >= IN_FLIGHT_PER_CONNECTION).then_some(Denial::Busy);
         if let Some(why) = state.refusal(&ask).or(busy) {
             return Err(self.refuse(&mut state, &ask, why));
         }
@@ -111,7 +111,7 @@ impl Gate {
 }
 
 impl State {
-    fn in_flight_of(&self, connection: ConnectionId) -> usize {
+    pub(crate) fn under_way(&self, connection: ConnectionId) -> usize {
         self.calls
             .values()
             .filter(|call| call.connection == connection)

@@ -21,6 +21,6 @@ mod sync;
 #[cfg(test)]
 mod tests;
 
-pub use ask::{Ask, Attempted, Cleared, Permit, Refused};
+pub use ask::{Ask, Attempted, Cleared, Permit, Refused, Settled};
 pub use gate::{Closed, Gate, OpenCall};
 pub use run::{Admission, Newcomer, RunView};

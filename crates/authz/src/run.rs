@@ -12,8 +12,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Body, ChainLink, ConnectionId, Denial, Entry, Foreign, Kind, Lost, LostBasis, ProcessId, Seq,
-    SessionId, SessionState, Ticket, Wall,
+    Body, ChainLink, ConnectionId, Denial, Entry, Kind, Lost, LostBasis, ProcessId, Seq, SessionId,
+    SessionState, Ticket, Wall,
 };
 use serde::Serialize;
 
@@ -69,6 +69,8 @@ pub(crate) struct Run {
     pub(crate) abandoned: bool,
     pub(crate) lost: bool,
     pub(crate) ended: bool,
+    /// Processes of its chains that were found dead.
+    pub(crate) dead: Vec<ProcessId>,
     /// Refusals by reason: the first is recorded by itself, the rest are counted.
     pub(crate) denials: HashMap<Denial, u64>,
 }
@@ -146,7 +148,6 @@ impl Gate {
             refers_to: None,
             body: Body::SessionOpened {
                 chain: who.chain.clone(),
-                self_reported: None,
                 ownership_complete: who.holder.is_some(),
                 admission: who.admission.clone(),
                 uid: who.uid,
@@ -160,6 +161,7 @@ impl Gate {
             abandoned: false,
             lost: false,
             ended: false,
+            dead: Vec::new(),
             denials: HashMap::new(),
         };
         state.runs.insert(session, run);
@@ -168,11 +170,19 @@ impl Gate {
 
     /// Records that a client, or a process above it, was found dead or stuck.
     ///
-    /// Only a dead holder closes the intake: what has not been cleared is cancelled at once, what is in
+    /// Each process is recorded once, however many connections it stood behind; none comes back for the
+    /// second time. Only a dead holder closes the intake: what has not been cleared is cancelled at once, what is in
     /// flight is left to its channel's grace.
-    pub fn lost(&self, session: SessionId, what: Lost) -> Ticket {
+    pub fn lost(&self, session: SessionId, what: Lost) -> Option<Ticket> {
         let mut state = lock(&self.state);
         let basis = what.basis;
+        let process = what.process.as_ref().map(|process| process.id.clone());
+        if let (Some(run), Some(id)) = (state.runs.get_mut(&session), process) {
+            if run.dead.contains(&id) {
+                return None;
+            }
+            run.dead.push(id);
+        }
         let ticket = self.journal.push(Entry {
             kind: Kind::ClientLost,
             session: Some(session),
@@ -180,18 +190,17 @@ impl Gate {
             refers_to: None,
             body: Body::ClientLost(what),
         });
-        let Some(run) = state.runs.get_mut(&session) else {
-            return ticket;
-        };
-        match basis {
-            LostBasis::HolderExited => run.lost = true,
-            LostBasis::AncestorExited => run.abandoned = true,
-            LostBasis::TransportClosed | LostBasis::ClientStuck => {}
+        if let Some(run) = state.runs.get_mut(&session) {
+            match basis {
+                LostBasis::HolderExited => run.lost = true,
+                LostBasis::AncestorExited => run.abandoned = true,
+                LostBasis::TransportClosed | LostBasis::ClientStuck => {}
+            }
+            if run.lost {
+                state.cancel_uncleared(session);
+            }
         }
-        if run.lost {
-            state.cancel_uncleared(session);
-        }
-        ticket
+        Some(ticket)
     }
 
     /// Records that a connection's transport closed; the last one of a run ends it.
@@ -242,6 +251,7 @@ impl Gate {
             abandoned: false,
             lost: false,
             ended: true,
+            dead: Vec::new(),
             denials: HashMap::new(),
         };
         lock(&self.state).runs.entry(session).or_insert(run);
@@ -252,6 +262,12 @@ impl Gate {
         lock(&self.state).runs.retain(|_, run| {
             !(run.ended && run.holder.as_ref().is_some_and(|known| known.same(holder)))
         });
+    }
+
+    /// Counts the calls of a connection that are under way.
+    #[must_use]
+    pub fn under_way(&self, connection: ConnectionId) -> usize {
+        lock(&self.state).under_way(connection)
     }
 
     /// Lists the runs in memory.
@@ -265,11 +281,5 @@ impl Gate {
             ownership_complete: run.holder.is_some(),
         };
         state.runs.iter().map(view).collect()
-    }
-
-    /// Records what the client calls itself as part of the run's story; it is never believed.
-    pub fn note_self_report(&self, session: SessionId, name: Foreign) {
-        // The name arrives after admission, in the first protocol message: kept in memory only.
-        lock(&self.state).self_reports.insert(session, name);
     }
 }

@@ -120,7 +120,7 @@ fn planned(open: &Open, who: Asker, call: CallId, plan: &Plan) -> Ask {
 }
 
 /// What can be recorded of a call for which there is no plan.
-fn unplanned(who: Asker, call: CallId, request: &HttpRequest) -> Ask {
+pub(crate) fn unplanned(who: Asker, call: CallId, request: &HttpRequest) -> Ask {
     Ask {
         call,
         session: who.session,
@@ -193,6 +193,7 @@ async fn settled(inner: &Inner, cleared: Cleared, sent: Sent) -> Ending {
                 delivered: None,
                 remote_id: answer.remote_id.clone(),
             };
+            inner.answered.add(&cleared, &outcome);
             let receipt = inner.gate.settle(cleared, outcome).await.ok();
             Ending::Answered(Answered {
                 call,
@@ -203,6 +204,7 @@ async fn settled(inner: &Inner, cleared: Cleared, sent: Sent) -> Ending {
                     .map(|(name, value)| (name, value.raw().to_owned()))
                     .collect(),
                 body: answer.body,
+                removed: answer.removed,
                 remote_id: answer.remote_id,
                 receipt,
             })

@@ -98,6 +98,8 @@ pub struct Answered {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
+    /// How many times the channel's secret stood in it and was taken out.
+    pub removed: usize,
     /// The remote side's own id for what was done.
     pub remote_id: Option<Foreign>,
     /// Its record.
@@ -130,6 +132,7 @@ pub trait Acts: Send + Sync + 'static {
     /// Takes note that an answer reached the agent, or that it could not be delivered.
     fn delivered(&self, who: Asker, call: CallId, reached: bool);
 
-    /// Takes note of what the client calls itself; it is never believed.
-    fn self_report(&self, who: Asker, name: Foreign);
+    /// Puts a call on record that was refused before it could be made, because it is not well formed or
+    /// because too many are under way.
+    fn turned_away(&self, who: Asker, why: Denial);
 }

@@ -7,13 +7,13 @@ use std::{
 
 use authz::{Gate, Refused};
 use channels::{Channel, Credential, Plan, Policy};
-use model::{CallId, Denial, Foreign, Receipt, SessionId, Unsettled, Withdrawal};
+use model::{CallId, Denial, Receipt, SessionId, Unsettled, Withdrawal};
 use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
 use crate::{
     Acts, Asker, ChannelShown, Ending, HttpRequest, OperationShown, Refusal, act,
-    advice::what_to_do, losses::Losses,
+    advice::what_to_do, losses::Losses, undelivered::Undelivered,
 };
 
 /// How long calls in flight may go on after their client was lost, where the channel lets them finish.
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     pub(crate) secrets: Arc<dyn Secrets>,
     pub(crate) open: RwLock<Option<Arc<Open>>>,
     pub(crate) losses: Losses,
+    pub(crate) answered: Undelivered,
     pub(crate) limits: channels::Limits,
     /// Owns every call's task until it has ended.
     tasks: TaskTracker,
@@ -60,6 +61,7 @@ impl Gateway {
             secrets,
             open: RwLock::new(None),
             losses: Losses::default(),
+            answered: Undelivered::default(),
             limits,
             tasks: TaskTracker::new(),
         };
@@ -159,10 +161,29 @@ impl Acts for Gateway {
         task.await.unwrap_or(unresolved)
     }
 
-    fn delivered(&self, _: Asker, _: CallId, _: bool) {}
+    fn delivered(&self, _: Asker, call: CallId, reached: bool) {
+        let Some(answered) = self.inner.answered.take(call) else {
+            return;
+        };
+        if !reached {
+            // The answer is known here and nowhere else: whoever looks for it is told so. Nobody waits
+            // for this record; it goes to disk with the next one.
+            drop(self.inner.gate.undelivered(answered));
+        }
+    }
 
-    fn self_report(&self, who: Asker, name: Foreign) {
-        self.inner.gate.note_self_report(who.session, name);
+    fn turned_away(&self, who: Asker, why: Denial) {
+        let Ok(call) = CallId::random() else { return };
+        let nothing = HttpRequest {
+            channel: String::new(),
+            method: String::new(),
+            path: String::new(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+        };
+        let ask = act::unplanned(who, call, &nothing);
+        drop(self.inner.gate.turn_away(&ask, why));
     }
 }
 

@@ -8,6 +8,7 @@ mod ending;
 mod gateway;
 mod key;
 mod losses;
+mod undelivered;
 
 pub use ending::{
     Acts, Answered, Asker, ChannelShown, Ending, HttpRequest, OperationShown, Refusal,

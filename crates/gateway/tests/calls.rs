@@ -407,3 +407,40 @@ async fn a_locked_gateway_refuses_and_records() {
         .any(|entry| matches!(entry.body, Body::Outcome(OutcomeBody::Answered { .. })));
     assert!(!outcomes);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_did_not_reach_its_agent_is_on_record_as_undelivered() {
+    let world = world();
+    let ending = world
+        .gateway
+        .http(world.who, request("POST", "/force"))
+        .await;
+    let Ending::Answered(answered) = ending else {
+        panic!("{ending:?}")
+    };
+
+    world.gateway.delivered(world.who, answered.call, false);
+    world.gateway.delivered(world.who, answered.call, false);
+
+    let entries = world.memory.entries.lock().unwrap();
+    let told: Vec<_> = entries
+        .iter()
+        .filter_map(|entry| match &entry.body {
+            Body::Outcome(OutcomeBody::Answered { delivered, .. }) => Some(*delivered),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(told, [None, Some(false)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_could_not_be_read_is_on_record_all_the_same() {
+    let world = world();
+
+    let why = Denial::Malformed {
+        what: "unknown field `x`".to_owned(),
+    };
+    world.gateway.turned_away(world.who, why);
+
+    assert_eq!(world.memory.kinds(), [Kind::Attempt, Kind::Denied]);
+}

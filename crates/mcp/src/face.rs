@@ -1,9 +1,9 @@
 //! What the agent's requests are answered with, in either era.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use gateway::{Acts, Asker, HttpRequest};
-use model::Foreign;
+use model::{Denial, Foreign};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -22,33 +22,11 @@ pub(crate) struct Face<A> {
     acts: Arc<A>,
     who: Asker,
     flights: Arc<Flights<A>>,
-    /// What the client called itself last.
-    reported: Mutex<Option<Foreign>>,
 }
 
 impl<A: Acts> Face<A> {
     pub(crate) fn new(acts: Arc<A>, who: Asker, flights: Arc<Flights<A>>) -> Self {
-        Self {
-            acts,
-            who,
-            flights,
-            reported: Mutex::default(),
-        }
-    }
-
-    /// Passes on what the client calls itself, once for each name. Nothing is decided by it.
-    fn note_name(&self, client: Option<&Implementation>) {
-        let Some(client) = client else { return };
-        let name = Foreign::new(format!("{} {}", client.name, client.version));
-        let is_new = {
-            let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_new = reported.as_ref() != Some(&name);
-            *reported = Some(name.clone());
-            is_new
-        };
-        if is_new {
-            self.acts.self_report(self.who, name);
-        }
+        Self { acts, who, flights }
     }
 
     /// Asks the gateway and waits for the call's end, in a task of its own: a defect there is an error here
@@ -84,7 +62,6 @@ impl<A: Acts> ServerHandler for Face<A> {
         mut request: InitializeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<InitializeResult, ErrorData> {
-        self.note_name(Some(&request.client_info));
         let answer = self.negotiate_initialize(&request)?;
         // Later requests are shaped by the version that was agreed on, not by the one that was asked for.
         request.protocol_version = answer.protocol_version.clone();
@@ -94,9 +71,8 @@ impl<A: Acts> ServerHandler for Face<A> {
 
     async fn discover(
         &self,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<DiscoverResult, ErrorData> {
-        self.note_name(context.meta.client_info().as_ref());
         let versions = ServerHandler::supported_protocol_versions(self).into_owned();
         Ok(DiscoverResult::from_server_info(
             versions,
@@ -107,9 +83,8 @@ impl<A: Acts> ServerHandler for Face<A> {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
+        _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        self.note_name(context.meta.client_info().as_ref());
         Ok(ListToolsResult::with_all_items(tools::all()))
     }
 
@@ -122,7 +97,6 @@ impl<A: Acts> ServerHandler for Face<A> {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        self.note_name(context.meta.client_info().as_ref());
         let given = request.arguments.unwrap_or_default();
         // Wrong arguments are a result, so that the model reads what to mend; only an unknown name is an error.
         let result = match request.name.as_ref() {
@@ -132,7 +106,11 @@ impl<A: Acts> ServerHandler for Face<A> {
             },
             name @ tools::HTTP_REQUEST => match arguments::http_request(given) {
                 Ok(request) => self.act(request, &context).await?,
-                Err(what) => result::malformed(name, &what),
+                Err(what) => {
+                    self.acts
+                        .turned_away(self.who, Denial::Malformed { what: what.clone() });
+                    result::malformed(name, &what)
+                }
             },
             unknown => {
                 let text = format!("unknown tool: {}", Foreign::from(unknown));

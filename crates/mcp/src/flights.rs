@@ -9,7 +9,7 @@ use std::{
 };
 
 use gateway::{Acts, Asker};
-use model::CallId;
+use model::{CallId, Denial};
 use rmcp::model::RequestId;
 use tokio::sync::watch;
 
@@ -56,6 +56,11 @@ impl<A: Acts> Flights<A> {
             table: Mutex::default(),
             open: watch::Sender::new(0),
         }
+    }
+
+    /// Has a call put on record that was not let in.
+    pub(crate) fn turned_away(&self, why: Denial) {
+        self.acts.turned_away(self.who, why);
     }
 
     /// Lets a request in.

@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use gateway::Acts;
+use model::Denial;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
 use tokio::{io::AsyncReadExt, net::unix::OwnedReadHalf};
 use wire::{LINE_CAP, LineBuffer, LineError};
@@ -123,9 +124,12 @@ impl<A: Acts> Intake<A> {
             }
             Incoming::Request(request) => {
                 self.check_era(&request).map_err(fault)?;
-                self.flights
-                    .begin(&request.id)
-                    .map_err(|why| Box::new(refusal(why, &request)))?;
+                self.flights.begin(&request.id).map_err(|why| {
+                    if request.is_tool_call() && matches!(why, NotLetIn::Busy) {
+                        self.flights.turned_away(Denial::Busy);
+                    }
+                    Box::new(refusal(why, &request))
+                })?;
                 if request.kind == RequestKind::Initialize {
                     self.legacy = true;
                     self.opening = Some(request.id);

@@ -55,6 +55,10 @@ fn of_answer(answered: Answered) -> CallToolResult {
         }
     };
     fields.insert("call".to_owned(), answered.call.to_string().into());
+    if answered.removed > 0 {
+        // Said, because the text is not what the other side sent.
+        fields.insert("secret_removed".to_owned(), answered.removed.into());
+    }
     if let Some(id) = answered.remote_id {
         fields.insert("remote_id".to_owned(), id.raw().into());
     }

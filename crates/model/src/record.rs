@@ -62,6 +62,8 @@ kinds! {
     TailRepaired = 6, "tail_repaired";
     /// A data key was destroyed on purpose; clear body.
     KeyErased = 7, "key_erased";
+    /// The oldest segments were given up; clear body: where the log begins now, and what was carried over.
+    Pruned = 8, "pruned";
 
     /// A run begins; its data key's file digest stands in the clear part.
     SessionOpened = 16, "session_opened";
@@ -150,8 +152,6 @@ pub enum Body {
     SessionOpened {
         /// Shim → … → client, as seen at admission.
         chain: Vec<ChainLink>,
-        /// What the client calls itself; not to be believed.
-        self_reported: Option<Foreign>,
         /// Whether every link of the chain and the holder were established.
         ownership_complete: bool,
         /// Why it was admitted.

@@ -6,7 +6,7 @@
 
 use model::{
     CallId, CallState, ChainLink, ConnectionId, Digest, Foreign, Known, Lost, Operator, Presence,
-    RequestKey, Seq, SessionId, SessionState, Target, Wall,
+    ProcessRef, RequestKey, Seq, SessionId, SessionState, Target, Wall,
 };
 use serde::{Deserialize, Serialize};
 
@@ -78,8 +78,8 @@ pub struct SessionView {
     pub id: SessionId,
     /// What it has come to.
     pub state: SessionState,
-    /// What the client calls itself; not to be believed.
-    pub client: Known<Option<Foreign>>,
+    /// The process that held its wire; null if it could not be told apart.
+    pub client: Known<Option<ProcessRef>>,
     /// Shim → … → client, as seen at admission.
     pub chain: Known<Vec<ChainLink>>,
     /// Whether the chain and the holder were established.

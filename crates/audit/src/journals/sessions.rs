@@ -2,7 +2,8 @@
 
 use ledger::{Mark, SessionFold};
 use model::{
-    Body, ConnectionId, Foreign, Known, Lost, LostBasis, Operator, SessionId, SessionState,
+    Body, ChainLink, ConnectionId, Foreign, Known, LinkRole, Lost, LostBasis, Operator, ProcessRef,
+    SessionId, SessionState,
 };
 
 use super::Opener;
@@ -19,7 +20,7 @@ pub(super) fn view(opener: &Opener<'_>, id: SessionId, run: &SessionFold) -> Ses
     SessionView {
         id,
         state: state(run, &lost),
-        client: opening(&opened, |opening| opening.client),
+        client: opening(&opened, |opening| holder(opening.chain)),
         chain: opening(&opened, |opening| opening.chain),
         ownership_complete: opening(&opened, |opening| opening.complete),
         admission: opening(&opened, |opening| opening.admission),
@@ -42,8 +43,7 @@ pub(super) fn view(opener: &Opener<'_>, id: SessionId, run: &SessionFold) -> Ses
 
 /// The fields of the body that opens a run.
 struct Opening {
-    client: Option<Foreign>,
-    chain: Vec<model::ChainLink>,
+    chain: Vec<ChainLink>,
     complete: bool,
     admission: String,
 }
@@ -53,18 +53,22 @@ fn opening<T>(body: &Known<Body>, take: impl FnOnce(Opening) -> T) -> Known<T> {
         Known::Unknown { unknown } => Known::Unknown { unknown },
         Known::Yes(Body::SessionOpened {
             chain,
-            self_reported,
             ownership_complete,
             admission,
             uid: _,
         }) => Known::Yes(take(Opening {
-            client: self_reported,
             chain,
             complete: ownership_complete,
             admission,
         })),
         Known::Yes(_) => Known::unknown("the run's first body is of another kind"),
     }
+}
+
+/// The process that held the run's wire, if it was told apart.
+fn holder(chain: Vec<ChainLink>) -> Option<ProcessRef> {
+    let holder = chain.into_iter().find(|link| link.role == LinkRole::Holder);
+    holder.map(|link| link.process)
 }
 
 fn lost(opener: &Opener<'_>, run: &SessionFold) -> Vec<LostView> {

@@ -298,7 +298,6 @@ pub fn open_run(audit: &Audit) -> SessionId {
     let session = SessionId::random().unwrap();
     let body = Body::SessionOpened {
         chain: Vec::new(),
-        self_reported: Some(Foreign::new("test client")),
         ownership_complete: true,
         admission: "allow".to_owned(),
         uid: 1000,

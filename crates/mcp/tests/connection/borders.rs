@@ -1,6 +1,7 @@
 //! Lines that are wrong, too long, too many or too early.
 
 use mcp::MOST_IN_FLIGHT;
+use model::Denial;
 use serde_json::{Value, json};
 
 use crate::peer::{LARGE, Told, call, initialize, request, serve, serve_after};
@@ -85,7 +86,7 @@ async fn ids_that_are_a_number_and_a_text_are_two() {
 }
 
 #[tokio::test]
-async fn beyond_the_most_in_flight_a_call_is_busy_and_reaches_nobody() {
+async fn beyond_the_most_in_flight_a_call_is_busy_and_only_recorded() {
     let mut served = serve();
     served.initialize().await;
     for id in 0..MOST_IN_FLIGHT as u64 {
@@ -93,6 +94,7 @@ async fn beyond_the_most_in_flight_a_call_is_busy_and_reaches_nobody() {
     }
 
     let busy = served.client.ask(call(1000, "/x")).await;
+    assert_eq!(served.next_told().await, Told::TurnedAway(Denial::Busy));
     let other = served
         .client
         .ask(request(1001, "tools/list", json!({})))

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::peer::{RECEIPT_SEQ, Served, Told, call, initialize, modern, request, serve};
+use crate::peer::{RECEIPT_SEQ, Served, Told, call, request, serve};
 
 async fn ready() -> Served {
     let mut served = serve();
@@ -114,6 +114,7 @@ async fn wrong_arguments_are_a_result_that_the_model_can_read_and_reach_nobody()
         assert_eq!(refused["code"], "malformed");
         assert_eq!(refused["call"], Value::Null);
         assert!(text(&answer).contains("field"), "{answer}");
+        assert!(matches!(served.next_told().await, Told::TurnedAway(_)));
     }
     assert!(served.acts.last.lock().unwrap().is_none());
 }
@@ -152,19 +153,4 @@ async fn the_channels_are_shown_without_any_secret() {
     assert_eq!(channel["closed"], "locked");
     assert_eq!(channel["operations"][0]["allow"][0], "POST /force/*");
     assert!(text(&answer).contains("builds"), "{answer}");
-}
-
-#[tokio::test]
-async fn a_name_that_a_client_gives_itself_is_passed_on_once() {
-    let mut served = serve();
-    let client = &mut served.client;
-
-    client.ask(modern(1, "tools/list", json!({}))).await;
-    client.ask(modern(2, "tools/list", json!({}))).await;
-    client.ask(initialize("2025-11-25")).await;
-
-    let named = |name: &str| Ok(Told::Named(name.to_owned()));
-    assert_eq!(served.told.try_recv(), named("tester 2"));
-    assert_eq!(served.told.try_recv(), named("tester 1"));
-    assert!(served.told.try_recv().is_err());
 }
