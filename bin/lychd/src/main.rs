@@ -11,6 +11,7 @@ mod operator;
 mod runs;
 mod store;
 mod verbs;
+mod watch;
 
 use std::{path::PathBuf, process::ExitCode};
 
