@@ -36,7 +36,7 @@ pub(crate) enum Vault {
 pub(crate) struct Add {
     /// Its name.
     name: SecretName,
-    /// Where it may go, as in https://api.example.com/v2
+    /// Where it may go, as in `https://api.example.com/v2`
     #[arg(long = "for", value_name = "DESTINATION", required = true)]
     destinations: Vec<String>,
     /// The header it may go into.
