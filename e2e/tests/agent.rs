@@ -1,6 +1,7 @@
 //! An agent that speaks MCP by hand over `lych mcp`: as plain as can be, so that a crash hits ours alone.
 
 use std::{
+    fs::{self, File},
     io::{BufRead, BufReader, Write},
     process::{ChildStdin, Stdio},
     sync::mpsc::{self, Receiver},
@@ -23,7 +24,8 @@ impl Agent {
     pub fn open(world: &World) -> Self {
         let mut command = world.lych(["mcp"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        command.stderr(Stdio::null());
+        let notes = File::create(world.folder().join("shim.stderr")).expect("a file for its notes");
+        command.stderr(notes);
         let mut shim = Held::start(&mut command);
         let stdout = shim.take_stdout().expect("a piped output");
         let (to, answers) = mpsc::channel();
@@ -41,18 +43,21 @@ impl Agent {
             _shim: shim,
             next_id: 1,
         };
-        agent.shake_hands();
+        agent.shake_hands(world);
         agent
     }
 
-    fn shake_hands(&mut self) {
+    fn shake_hands(&mut self, world: &World) {
         let hello = json!({
             "protocolVersion": "2025-06-18",
             "capabilities": {},
             "clientInfo": { "name": "e2e", "version": "1" },
         });
         let id = self.request("initialize", &hello);
-        let answer = self.answer(id, Deadline::usual()).expect("a handshake");
+        let answer = self.answer(id, Deadline::usual()).unwrap_or_else(|| {
+            let notes = fs::read_to_string(world.folder().join("shim.stderr"));
+            panic!("no handshake; the newest shim says: {notes:?}")
+        });
         assert!(answer["result"].is_object(), "{answer:#}");
         self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     }
