@@ -22,3 +22,5 @@ mod revoke;
 mod tamper;
 #[cfg(test)]
 mod tree;
+#[cfg(test)]
+mod verifiers;

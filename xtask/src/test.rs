@@ -31,11 +31,13 @@ pub(crate) fn run() -> Result<(), Trouble> {
 }
 
 fn tools() -> Ending {
-    let nextest = tools::nextest();
-    if matches!(nextest, Ending::Passed) {
-        return tools::python_sdk();
+    for tool in [tools::nextest, tools::python_sdk, tools::second_verifier] {
+        let ending = tool();
+        if !matches!(ending, Ending::Passed) {
+            return ending;
+        }
     }
-    nextest
+    Ending::Passed
 }
 
 fn clippy() -> Ending {
@@ -77,6 +79,8 @@ fn documentation() -> Ending {
 
 fn tests() -> Ending {
     let mut command = cargo(&["nextest", "run", "--workspace", "--locked"]);
-    command.env("LYCH_PY_VENV", tools::venv());
+    command
+        .env("LYCH_PY_VENV", tools::venv())
+        .env("LYCH_VERIFY_VENV", tools::verifier_venv());
     show(command).into()
 }

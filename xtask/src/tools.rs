@@ -1,6 +1,10 @@
 //! What the tests need beside the toolchain: installed by name and version below the target folder, once.
 
-use std::{fs, path::PathBuf, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     shell::{Trouble, ask, cargo, program, run as show, say, target},
@@ -9,6 +13,9 @@ use crate::{
 
 /// The official Python SDK, whose client must work with our server unchanged.
 const PYTHON_SDK: &str = "2.3.0";
+
+/// What the second verifier is made of beside Python itself; `contrib/requirements.txt` says the same to everybody.
+const PYNACL: &str = "1.6.2";
 
 /// Checks licences, sources and bans.
 const CARGO_DENY: &str = "0.20.2";
@@ -24,6 +31,7 @@ pub(crate) fn run() -> Result<(), Trouble> {
     let mut table = Table::default();
     table.step("nextest", nextest);
     table.step("python sdk", python_sdk);
+    table.step("second verifier", second_verifier);
     table.step("cargo-deny", || match cargo_deny() {
         Ok(path) => {
             say(&format!("{} is there", path.display()));
@@ -61,20 +69,31 @@ pub(crate) fn venv() -> PathBuf {
 
 /// Makes sure that the virtual environment holds the pinned SDK.
 pub(crate) fn python_sdk() -> Ending {
-    if python_sdk_version().as_deref() == Some(PYTHON_SDK) {
-        say(&format!("mcp {PYTHON_SDK} is there"));
+    python_package(&venv(), "mcp", PYTHON_SDK)
+}
+
+/// Makes sure that the virtual environment of the second verifier holds its one package.
+pub(crate) fn second_verifier() -> Ending {
+    python_package(&verifier_venv(), "PyNaCl", PYNACL)
+}
+
+/// Returns the folder of the virtual environment of the second verifier.
+pub(crate) fn verifier_venv() -> PathBuf {
+    target().join("venv-verify")
+}
+
+fn python_package(venv: &Path, name: &str, version: &str) -> Ending {
+    let question = format!("import importlib.metadata as m; print(m.version('{name}'))");
+    let there = ask(program(venv.join("bin/python"), &["-c", &question]));
+    if there.as_deref() == Some(version) {
+        say(&format!("{name} {version} is there"));
         return Ending::Passed;
     }
-    install_python_sdk().into()
+    install_package(venv, name, version).into()
 }
 
-fn python_sdk_version() -> Option<String> {
-    let question = "import importlib.metadata as m; print(m.version('mcp'))";
-    ask(program(venv().join("bin/python"), &["-c", question]))
-}
-
-fn install_python_sdk() -> Result<(), Trouble> {
-    make_venv().or_else(|_| {
+fn install_package(venv: &Path, name: &str, version: &str) -> Result<(), Trouble> {
+    make_venv(venv).or_else(|_| {
         // Debian keeps this module in a package of its own.
         say("python3 cannot make a virtual environment; installing python3-venv");
         show(apt(&["update", "-q"]))?;
@@ -85,9 +104,9 @@ fn install_python_sdk() -> Result<(), Trouble> {
             "--no-install-recommends",
             "python3-venv",
         ]))?;
-        make_venv()
+        make_venv(venv)
     })?;
-    let wanted = format!("mcp=={PYTHON_SDK}");
+    let wanted = format!("{name}=={version}");
     let pip = [
         "-m",
         "pip",
@@ -96,12 +115,12 @@ fn install_python_sdk() -> Result<(), Trouble> {
         "--disable-pip-version-check",
         &wanted,
     ];
-    show(program(venv().join("bin/python"), &pip))
+    show(program(venv.join("bin/python"), &pip))
 }
 
-fn make_venv() -> Result<(), Trouble> {
+fn make_venv(venv: &Path) -> Result<(), Trouble> {
     let mut command = program("python3", &["-m", "venv", "--clear"]);
-    command.arg(venv());
+    command.arg(venv);
     show(command)
 }
 

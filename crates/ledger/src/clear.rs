@@ -8,6 +8,7 @@
 //! epoch_closed    nothing
 //! tail_repaired   segment u64 | offset u64 | length u64 | SHA-256 [32]
 //! key_erased      erased key file's SHA-256 [32]
+//! pruned          segment u64 | first seq u64 | prev [32] | certificate's SHA-256 [32]
 //! ```
 //! A commit covers the records from `first_seq` to the one before it; its head is its `prev`, its time its header's.
 //! Every signature is Ed25519 over `domain | log id | header | body without its signatures`. The header holds
@@ -266,6 +267,46 @@ impl KeyErased {
     }
 }
 
+/// The segments before a place are given up; a certificate carries over what is needed of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pruned {
+    /// The first segment that is kept.
+    pub segment: u64,
+    /// Its first record's number.
+    pub first_seq: Seq,
+    /// The id of the last record before it.
+    pub prev: Digest,
+    /// Digest of the certificate, `pruned/<segment>.cert`.
+    pub certificate: Digest,
+}
+
+impl Pruned {
+    /// Returns the stored body.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        [
+            self.segment.to_be_bytes().as_slice(),
+            &self.first_seq.to_be_bytes(),
+            &self.prev.to_bytes(),
+            &self.certificate.to_bytes(),
+        ]
+        .concat()
+    }
+
+    /// Reads a stored body; none if it is not one.
+    #[must_use]
+    pub fn decode(body: &[u8]) -> Option<Self> {
+        let mut fields = Fields(body);
+        let pruned = Self {
+            segment: fields.u64()?,
+            first_seq: fields.u64()?,
+            prev: Digest::from_bytes(fields.array()?),
+            certificate: Digest::from_bytes(fields.array()?),
+        };
+        fields.end().map(|()| pruned)
+    }
+}
+
 /// Returns the part of a clear body that its signatures cover; none if this kind has no signature.
 #[must_use]
 pub fn signed_part(kind: Kind, body: &[u8]) -> Option<&[u8]> {
@@ -293,6 +334,7 @@ fn domain(kind: Kind) -> Option<(&'static [u8], usize)> {
         | Kind::EpochClosed
         | Kind::TailRepaired
         | Kind::KeyErased
+        | Kind::Pruned
         | Kind::SessionOpened
         | Kind::Connected
         | Kind::Disconnected

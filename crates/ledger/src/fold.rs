@@ -237,6 +237,7 @@ pub(crate) const fn state_after(kind: Kind) -> Option<CallState> {
         | Kind::EpochClosed
         | Kind::TailRepaired
         | Kind::KeyErased
+        | Kind::Pruned
         | Kind::SessionOpened
         | Kind::Connected
         | Kind::Disconnected

@@ -5,6 +5,7 @@
 //! reviews an incident needs no credentials.
 
 mod bytes;
+mod certificate;
 mod clear;
 mod fold;
 mod head;
@@ -20,8 +21,9 @@ mod structure;
 mod tail;
 mod verify;
 
+pub use certificate::Certificate;
 pub use clear::{
-    Commit, EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, RootEndorsed, TailRepaired,
+    Commit, EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, Pruned, RootEndorsed, TailRepaired,
     signed_message, signed_part,
 };
 pub use fold::{CallFold, Calls, Mark, SessionFold, Sessions};
@@ -33,11 +35,11 @@ pub use keyfile::{KEY_CLEAR_LEN, KeyClear, file_digest, key_commitment, key_file
 pub use origin::{Origin, OriginError};
 pub use records::{ReadError, Records, Stored, read_at};
 pub use report::{
-    Checked, FirstBad, OpenAttempt, PinResult, PinUse, Repair, Report, StructureFinding,
+    Checked, FirstBad, OpenAttempt, PinResult, PinUse, Prune, Repair, Report, StructureFinding,
     Unendorsed, Verdict,
 };
 pub use scan::{Batch, End, Epoch, Record, Scan, Signatures, Step, Stop};
-pub use segment::{Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file};
+pub use segment::{CARRIED, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file};
 pub use tail::Tail;
 pub use verify::{VerifyOptions, verify};
 

@@ -93,7 +93,7 @@ impl Pins {
     }
 
     /// Returns what became of each; `complete` tells whether the log was seen up to its last commit.
-    pub(crate) fn finish(self, log_id: LogId, complete: bool) -> Vec<PinUse> {
+    pub(crate) fn finish(self, log_id: LogId, first: Option<Seq>, complete: bool) -> Vec<PinUse> {
         let judge = |pin: Pin| PinUse {
             source: pin.source,
             local: pin.local,
@@ -101,6 +101,9 @@ impl Pins {
             result: match pin.result {
                 Some(result) => result,
                 None if pin.log_id != Some(log_id) => PinResult::OtherLog,
+                None if pin.seq.zip(first).is_some_and(|(seq, first)| seq < first) => {
+                    PinResult::Pruned
+                }
                 None if !complete => {
                     PinResult::Unusable("the log could not be read up to it".to_owned())
                 }

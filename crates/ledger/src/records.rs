@@ -11,10 +11,11 @@ use std::{
 use model::{Digest, EpochId, LogId};
 
 use crate::{
+    certificate::{Certificate, numbers},
     header::{FRAME_PREFIX, HEADER_LEN, Header, MAX_FRAME, frame_id},
     origin::Origin,
     scan::{Scan, Signatures, Step, Stop},
-    segment::{Place, segment_file},
+    segment::{CARRIED, Place, segment_file},
 };
 
 /// One record with its stored body.
@@ -134,7 +135,13 @@ pub fn read_at(dir: &Path, place: Place) -> Result<Stored, ReadError> {
 }
 
 fn stored_at(dir: &Path, place: Place) -> Option<Stored> {
-    let file = File::open(segment_file(dir, place.segment)).ok()?;
+    let path = if place.segment == CARRIED {
+        let first = numbers(&dir.join("pruned"), ".cert").into_iter().min()?;
+        Certificate::path(dir, first)
+    } else {
+        segment_file(dir, place.segment)
+    };
+    let file = File::open(path).ok()?;
     let mut prefix = [0; FRAME_PREFIX];
     file.read_exact_at(&mut prefix, place.offset).ok()?;
     let len = FRAME_PREFIX + usize::try_from(u32::from_be_bytes(prefix)).ok()?;

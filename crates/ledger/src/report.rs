@@ -98,6 +98,17 @@ pub struct Repair {
     pub sha256: Digest,
 }
 
+/// Segments that were given up, on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Prune {
+    /// The record that tells of it.
+    pub seq: Seq,
+    /// When.
+    pub at: Wall,
+    /// The first record that was kept.
+    pub first_kept: Seq,
+}
+
 /// Bytes behind the last commit: a torn write, or one that is under way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TornTail {
@@ -173,6 +184,8 @@ pub enum PinResult {
     Confirms,
     /// It names a record behind the log's end.
     ReachesFurther,
+    /// It names a record that was given up with its segment, on record: it says nothing about the rest.
+    Pruned,
     /// It names another record at that place.
     Differs,
     /// It names another log.
@@ -225,6 +238,8 @@ pub struct Report {
     pub tail: Option<TornTail>,
     /// Torn tails that were moved to quarantine.
     pub repairs: Vec<Repair>,
+    /// Segments that were given up.
+    pub prunes: Vec<Prune>,
     /// Attempts without a known end.
     pub open_attempts: Vec<OpenAttempt>,
     /// Daemon runs that no root vouches for.

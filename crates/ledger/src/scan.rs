@@ -15,9 +15,10 @@ use std::{
 use model::{Digest, EpochId, LogId, Seq};
 
 use crate::{
+    certificate::Certificate,
     header::Header,
     report::FirstBad,
-    segment::{Loaded, Place},
+    segment::{CARRIED, Loaded, Place},
     tail::Tail,
 };
 
@@ -27,6 +28,7 @@ mod opening;
 
 pub(crate) use batch::frame_at;
 use batch::{Accepted, Collected};
+use opening::First;
 
 /// How often, and after how long, a tail is looked at again: a writer may have been scheduled away in the middle of a
 /// write. If nothing changes meanwhile, nobody writes.
@@ -104,6 +106,16 @@ pub struct Batch<'a> {
     frames: &'a [Accepted],
     /// The daemon run they stand in.
     pub epoch: Epoch,
+    /// The number of the first record behind them.
+    pub next_seq: Seq,
+}
+
+impl Batch<'_> {
+    /// Tells whether these are not records of the log but those that a certificate carries over.
+    #[must_use]
+    pub const fn is_carried(&self) -> bool {
+        self.segment == CARRIED
+    }
 }
 
 /// One record of a batch.
@@ -137,6 +149,8 @@ pub struct Scan {
     signatures: Signatures,
     index: u64,
     loaded: Option<Loaded>,
+    /// What takes the place of the segments that were given up.
+    certificate: Option<Certificate>,
     /// Whether the next segment was there before this one was read: it is complete then.
     sealed: bool,
     offset: usize,
@@ -173,6 +187,7 @@ impl Scan {
             signatures,
             index: 0,
             loaded: None,
+            certificate: None,
             sealed: false,
             offset: 0,
             next_seq: 1,
@@ -182,6 +197,12 @@ impl Scan {
             unchecked: None,
             frames: Vec::new(),
         }
+    }
+
+    /// Returns what takes the place of segments that were given up.
+    #[must_use]
+    pub const fn certificate(&self) -> Option<&Certificate> {
+        self.certificate.as_ref()
     }
 
     /// Returns the daemon run the scan has come to.
@@ -214,8 +235,12 @@ impl Scan {
     /// The log is not what was written, was written by a later version, or cannot be read.
     pub fn step(&mut self) -> Result<Step<'_>, Stop> {
         loop {
-            if self.loaded.is_none() && !self.load_first()? {
-                return self.end(None);
+            if self.loaded.is_none() {
+                match self.load_first()? {
+                    First::None => return self.end(None),
+                    First::Carried => return self.carried(),
+                    First::Segment => {}
+                }
             }
             let bad = match self.collect() {
                 Collected::Batch(ranges) => match self.judge(&ranges) {
@@ -253,6 +278,20 @@ impl Scan {
             segment: self.index,
             frames: &self.frames,
             epoch,
+            next_seq: self.next_seq,
+        }))
+    }
+
+    fn carried(&self) -> Result<Step<'_>, Stop> {
+        let (Some(certificate), Some(epoch)) = (&self.certificate, self.epoch) else {
+            return self.end(None);
+        };
+        Ok(Step::Batch(Batch {
+            data: certificate.bytes(),
+            segment: CARRIED,
+            frames: &self.frames,
+            epoch,
+            next_seq: self.next_seq,
         }))
     }
 

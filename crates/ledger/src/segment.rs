@@ -27,6 +27,8 @@ use crate::{
 pub const SEGMENT_SIZE: u64 = 16 * 1024 * 1024;
 /// Length of a segment's header.
 pub const SEGMENT_HEADER_LEN: usize = 96;
+/// In a [`Place`]: not in a segment but in the certificate that took the place of the oldest ones.
+pub const CARRIED: u64 = u64::MAX;
 const MAGIC: &[u8; 8] = b"LYCHSEG1";
 const SUITE: u8 = 1;
 const CHUNK: usize = 64 * 1024;

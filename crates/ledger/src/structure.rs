@@ -29,6 +29,8 @@ struct Open {
 /// The rules, applied record by record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Structure {
+    /// What stands before this was given up: references there cannot be followed.
+    pub(crate) begins_at: Seq,
     open: BTreeMap<Seq, Open>,
     answered: BTreeSet<Seq>,
     revoked: BTreeMap<SessionId, Seq>,
@@ -99,7 +101,8 @@ impl Structure {
         };
         let Some(open) = self.open.get_mut(&attempt) else {
             // Whether an answer could be delivered is known later and noted by a second one.
-            if header.kind != Kind::Answered || !self.answered.contains(&attempt) {
+            let known = attempt >= self.begins_at;
+            if known && (header.kind != Kind::Answered || !self.answered.contains(&attempt)) {
                 self.broken(header, "an outcome refers to no open attempt");
             }
             return;

@@ -67,12 +67,20 @@ fn look(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<R
     let mut seen = Inspection::new(dir, log_id, root, pins);
     let end = loop {
         match scan.step() {
-            Ok(Step::Batch(batch)) => seen.batch(&batch),
+            Ok(Step::Batch(batch)) => {
+                if batch.is_carried() {
+                    seen.begins_at(batch.next_seq);
+                }
+                seen.batch(&batch);
+            }
             Ok(Step::End(end)) => break Ok(end),
             Err(Stop::Unsigned) if signatures == Signatures::LastOfEpoch => return Err(()),
             Err(stop) => break Err(stop),
         }
     };
+    if let (Some(certificate), Ok(_)) = (scan.certificate(), &end) {
+        seen.begins_with(certificate);
+    }
     Ok(Judge {
         options,
         origin,
@@ -128,6 +136,7 @@ fn blank(log_id: Result<LogId, String>) -> Report {
         first_bad: None,
         tail: None,
         repairs: Vec::new(),
+        prunes: Vec::new(),
         open_attempts: Vec::new(),
         unendorsed: Vec::new(),
         structure: Vec::new(),
@@ -198,11 +207,12 @@ impl Judge<'_> {
             .origin
             .as_ref()
             .is_ok_and(|origin| origin.root == facts.root);
-        report.first_seq = facts.last.map(|_| 1);
+        report.first_seq = facts.first;
         report.last_seq = facts.last.map(|last| last.0);
         report.head = facts.last.map(|last| last.1);
         report.head_at = facts.last.map(|last| last.2);
         report.repairs.clone_from(&facts.repairs);
+        report.prunes.clone_from(&facts.prunes);
         report.open_attempts.clone_from(&facts.open_attempts);
         report.unendorsed.clone_from(&facts.unendorsed);
         report.structure.clone_from(&facts.structure);
@@ -231,6 +241,7 @@ impl Judge<'_> {
         let unusable = report.pins_used.iter().find_map(|pin| match &pin.result {
             PinResult::Unusable(why) => Some(format!("pin {}: {why}", pin.source)),
             PinResult::Confirms
+            | PinResult::Pruned
             | PinResult::ReachesFurther
             | PinResult::Differs
             | PinResult::OtherLog => None,

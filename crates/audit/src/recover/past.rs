@@ -68,7 +68,10 @@ fn refuse(report: &Report) -> Result<(), AuditError> {
                 let seq = pin.seq.unwrap_or(0);
                 return Err(AuditError::Forked { seq });
             }
-            PinResult::Confirms | PinResult::ReachesFurther | PinResult::Unusable(_) => {}
+            PinResult::Confirms
+            | PinResult::Pruned
+            | PinResult::ReachesFurther
+            | PinResult::Unusable(_) => {}
         }
     }
     match (&report.verdict, &report.first_bad, &report.why) {

@@ -120,6 +120,13 @@ impl Report {
                 repair.at, repair.bytes, repair.offset, repair.segment, repair.seq
             )?;
         }
+        for prune in &self.prunes {
+            writeln!(
+                f,
+                "pruned    {}: the segments before record {} were given up (record {})",
+                prune.at, prune.first_kept, prune.seq
+            )?;
+        }
         for epoch in &self.unendorsed {
             writeln!(
                 f,
@@ -151,6 +158,7 @@ impl fmt::Display for PinUse {
                 write!(f, "names record {seq}, which is not there")
             }
             (PinResult::ReachesFurther, None) => write!(f, "reaches further than the log"),
+            (PinResult::Pruned, _) => write!(f, "names a record that was pruned, on record"),
             (PinResult::Differs, Some(seq)) => write!(f, "names another record {seq}"),
             (PinResult::Differs, None) => write!(f, "names another history"),
             (PinResult::OtherLog, _) => write!(f, "names another log"),

@@ -23,6 +23,29 @@ pub(super) struct Accepted {
 }
 
 impl Accepted {
+    /// Takes a frame out of a certificate; none if it holds no record of version 1.
+    pub(super) fn carried(bytes: &[u8], range: Range<usize>) -> Option<Self> {
+        let frame = bytes.get(range.clone())?;
+        Some(Self {
+            header: Header::decode(frame.get(FRAME_PREFIX..)?).ok()?,
+            id: frame_id(frame),
+            range,
+        })
+    }
+
+    /// Returns the daemon run that this record opens.
+    pub(super) fn opens(&self, data: &[u8]) -> Option<Epoch> {
+        if self.header.kind != Kind::EpochOpened {
+            return None;
+        }
+        let opened = EpochOpened::decode(self.record(data, 0).body)?;
+        Some(Epoch {
+            id: opened.epoch,
+            public: opened.public,
+            opened_seq: self.header.seq,
+        })
+    }
+
     pub(super) fn record<'a>(&self, data: &'a [u8], segment: u64) -> Record<'a> {
         let frame = data.get(self.range.clone()).unwrap_or_default();
         Record {
@@ -191,16 +214,13 @@ impl Scan {
                 continue;
             }
             let fault = |what: &str| self.bad(frame.range.start, Some(frame.header.seq), what);
-            let opened = EpochOpened::decode(frame.record(self.data(), self.index).body)
+            let opened = frame
+                .opens(self.data())
                 .ok_or_else(|| fault("the record that opens an epoch is malformed"))?;
             if index != 0 {
                 return Err(fault("an epoch begins in the middle of a batch").into());
             }
-            epoch = Some(Epoch {
-                id: opened.epoch,
-                public: opened.public,
-                opened_seq: frame.header.seq,
-            });
+            epoch = Some(opened);
         }
         epoch.ok_or_else(|| {
             self.bad(

@@ -4,21 +4,68 @@ use std::io;
 
 use model::Digest;
 
-use super::{Scan, Stop, blame::prev_of};
+use super::{Scan, Stop, batch::Accepted, blame::prev_of};
 use crate::{
     bytes::sha256,
+    certificate::{Certificate, numbers},
     report::FirstBad,
     segment::{Loaded, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file},
 };
 
+/// How a log begins.
+pub(super) enum First {
+    /// There is no segment.
+    None,
+    /// With its first segment.
+    Segment,
+    /// With a certificate for the segments that were given up.
+    Carried,
+}
+
 impl Scan {
-    /// Opens the first segment; false if there is none.
-    pub(super) fn load_first(&mut self) -> Result<bool, Stop> {
-        if !segment_file(&self.dir, 0).exists() {
-            return Ok(false);
+    /// Opens the first segment there is.
+    pub(super) fn load_first(&mut self) -> Result<First, Stop> {
+        let lowest = numbers(&self.dir.join("seg"), ".seg").into_iter().min();
+        let Some(lowest) = lowest else {
+            return Ok(First::None);
+        };
+        if lowest == 0 {
+            self.open(0, Digest::from_bytes([0; 32]))?;
+            return Ok(First::Segment);
         }
-        self.open(0, Digest::from_bytes([0; 32]))?;
-        Ok(true)
+        let found = Certificate::find(&self.dir, self.log_id, lowest).map_err(Stop::Bad)?;
+        // Without one they are simply missing, which the end of the scan says.
+        let Some(certificate) = found else {
+            return Ok(First::None);
+        };
+        self.begin_at(certificate)?;
+        Ok(First::Carried)
+    }
+
+    fn begin_at(&mut self, certificate: Certificate) -> Result<(), Stop> {
+        let bad = |what: &str| Stop::Bad(FirstBad::in_file(certificate.name(), what));
+        self.frames = certificate
+            .frames()
+            .map(|range| Accepted::carried(certificate.bytes(), range))
+            .collect::<Option<_>>()
+            .ok_or_else(|| bad("it carries something that is no record"))?;
+        self.epoch = Some(
+            self.frames
+                .iter()
+                .rev()
+                .find_map(|frame| frame.opens(certificate.bytes()))
+                .ok_or_else(|| bad("it carries no daemon run"))?,
+        );
+        let (index, prev) = (certificate.segment, certificate.prev);
+        if !segment_file(&self.dir, index).exists() {
+            return Err(Stop::Bad(FirstBad::in_file(
+                format!("seg/{index:010}.seg"),
+                "the segment is missing",
+            )));
+        }
+        self.next_seq = certificate.first_seq;
+        self.certificate = Some(certificate);
+        self.open(index, prev)
     }
 
     pub(super) fn load_next(&mut self) -> Result<(), Stop> {
@@ -106,25 +153,7 @@ impl Scan {
 
     /// The last segment of the scan must be the last there is.
     pub(super) fn nothing_missing(&self) -> Result<(), Stop> {
-        let folder = self.dir.join("seg");
-        let entries = match std::fs::read_dir(&folder) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => {
-                return Err(Stop::Io {
-                    path: folder,
-                    source,
-                });
-            }
-        };
-        let highest = entries
-            .flatten()
-            .filter_map(|entry| {
-                let name = entry.file_name();
-                let digits = name.to_str()?.strip_suffix(".seg")?;
-                digits.parse::<u64>().ok()
-            })
-            .max();
+        let highest = numbers(&self.dir.join("seg"), ".seg").into_iter().max();
         let missing = if self.loaded.is_none() {
             0
         } else {

@@ -10,14 +10,15 @@ use model::{Digest, EpochId, Kind, LogId, Seq, SessionId, Wall};
 
 use crate::{
     bytes::sha256,
+    certificate::Certificate,
     clear::{
-        EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, RootEndorsed, TailRepaired,
+        EndorsedHow, EpochEndorsed, EpochOpened, KeyErased, Pruned, RootEndorsed, TailRepaired,
         signed_message, signed_part,
     },
     head::signature_is_by,
     keyfile::{KeyClear, key_file_of},
     pins::Pins,
-    report::{Checked, FirstBad, OpenAttempt, PinUse, Repair, StructureFinding, Unendorsed},
+    report::{Checked, FirstBad, OpenAttempt, PinUse, Prune, Repair, StructureFinding, Unendorsed},
     scan::{Batch, Record},
     structure::Structure,
 };
@@ -47,7 +48,10 @@ pub(super) struct Inspection {
     bad_key: Option<FirstBad>,
     unreadable: Option<String>,
     repairs: Vec<Repair>,
+    /// The records that give up segments, with what they name.
+    prunes: Vec<(Prune, Pruned)>,
     checked: Checked,
+    first: Option<Seq>,
     last: Option<(Seq, Digest, Wall)>,
 }
 
@@ -55,11 +59,13 @@ pub(super) struct Inspection {
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) root: [u8; 32],
+    pub(super) first: Option<Seq>,
     pub(super) last: Option<(Seq, Digest, Wall)>,
     pub(super) bad: Option<FirstBad>,
     pub(super) bad_key: Option<FirstBad>,
     pub(super) unreadable: Option<String>,
     pub(super) repairs: Vec<Repair>,
+    pub(super) prunes: Vec<Prune>,
     pub(super) open_attempts: Vec<OpenAttempt>,
     pub(super) unendorsed: Vec<Unendorsed>,
     pub(super) structure: Vec<StructureFinding>,
@@ -81,7 +87,9 @@ impl Inspection {
             bad_key: None,
             unreadable: None,
             repairs: Vec::new(),
+            prunes: Vec::new(),
             checked: Checked::default(),
+            first: None,
             last: None,
         }
     }
@@ -89,10 +97,13 @@ impl Inspection {
     /// Takes the records of a believed batch into account.
     pub(super) fn batch(&mut self, batch: &Batch<'_>) {
         for record in batch.records() {
-            self.checked.records += 1;
             self.structure.apply(&record.header);
             self.pins.see(self.log_id, &record);
-            self.last = Some((record.header.seq, record.id, record.header.stamp.wall));
+            if !batch.is_carried() {
+                self.checked.records += 1;
+                self.first.get_or_insert(record.header.seq);
+                self.last = Some((record.header.seq, record.id, record.header.stamp.wall));
+            }
             if self.clear_body(&record).is_none() {
                 self.blame(&record, "the record's clear part is malformed");
             }
@@ -122,6 +133,7 @@ impl Inspection {
             Kind::EpochClosed => return record.body.is_empty().then_some(()),
             Kind::TailRepaired => self.repaired(record, TailRepaired::decode(record.body)?),
             Kind::KeyErased => self.erased(record, KeyErased::decode(record.body)?)?,
+            Kind::Pruned => self.pruned(record, Pruned::decode(record.body)?),
             Kind::SessionOpened => {
                 let (key, _) = KeyClear::split(record.body)?;
                 let session = record.header.session?;
@@ -209,6 +221,30 @@ impl Inspection {
         });
     }
 
+    fn pruned(&mut self, record: &Record<'_>, says: Pruned) {
+        let prune = Prune {
+            seq: record.header.seq,
+            at: record.header.stamp.wall,
+            first_kept: says.first_seq,
+        };
+        self.prunes.push((prune, says));
+    }
+
+    /// A log that begins with a certificate must say itself that it does.
+    pub(super) fn begins_with(&mut self, certificate: &Certificate) {
+        let named = certificate.named();
+        if !self.prunes.iter().any(|(_, says)| *says == named) {
+            let what = "segments are missing, and no record vouches for this certificate";
+            self.bad
+                .get_or_insert_with(|| FirstBad::in_file(certificate.name(), what));
+        }
+    }
+
+    /// What stands before the first kept record was given up.
+    pub(super) const fn begins_at(&mut self, seq: Seq) {
+        self.structure.begins_at = seq;
+    }
+
     fn erased(&mut self, record: &Record<'_>, _says: KeyErased) -> Option<()> {
         self.absent.remove(&record.header.session?);
         self.checked.erased_keys += 1;
@@ -265,11 +301,13 @@ impl Inspection {
         self.epochs.retain(|epoch| !epoch.endorsed);
         Facts {
             root: self.root,
+            first: self.first,
             last: self.last,
             bad: self.bad,
             bad_key: self.bad_key.or(absent),
             unreadable: self.unreadable,
             repairs: self.repairs,
+            prunes: self.prunes.into_iter().map(|(prune, _)| prune).collect(),
             open_attempts,
             unendorsed: self
                 .epochs
@@ -282,7 +320,7 @@ impl Inspection {
                 })
                 .collect(),
             structure,
-            pins: self.pins.finish(self.log_id, complete),
+            pins: self.pins.finish(self.log_id, self.first, complete),
             checked: self.checked,
         }
     }

@@ -31,6 +31,12 @@ pub(super) fn of(report: &mut Report, expected_id: bool) {
         ),
         (None, None) => {}
     }
+    if !report.prunes.is_empty() {
+        add(
+            "what the segments that were given up held, beyond what the certificate carries over"
+                .to_owned(),
+        );
+    }
     if !expected_id {
         add("that this is the log you mean: give its id with --log-id".to_owned());
     }

@@ -4,9 +4,9 @@ use std::{fs, path::PathBuf};
 
 use ed25519_dalek::{Signer, SigningKey};
 use ledger::{
-    Commit, EndorsedHow, EpochEndorsed, EpochOpened, Head, Header, KeyClear, KeyErased, Origin,
-    Report, RootEndorsed, Sealing, SegmentHeader, VerifyOptions, encode_frame, file_digest,
-    frame_id, key_file_of, segment_file, signed_message, signed_part, verify,
+    Certificate, Commit, EndorsedHow, EpochEndorsed, EpochOpened, Head, Header, KeyClear,
+    KeyErased, Origin, Report, RootEndorsed, Sealing, SegmentHeader, VerifyOptions, encode_frame,
+    file_digest, frame_id, key_file_of, segment_file, signed_message, signed_part, verify,
 };
 use model::{CallId, Digest, EpochId, Kind, LogId, Seq, SessionId, Stamp, Wall};
 use tempfile::TempDir;
@@ -21,6 +21,8 @@ pub struct Forge {
     pub root: SigningKey,
     pub signing: SigningKey,
     pub epoch: EpochId,
+    /// Segments that are complete.
+    full: Vec<Vec<u8>>,
     bytes: Vec<u8>,
     head: Digest,
     next: Seq,
@@ -67,6 +69,7 @@ impl Forge {
             root,
             signing: SigningKey::from_bytes(&[8; 32]),
             epoch: EpochId::from_bytes([3; 10]),
+            full: Vec::new(),
             bytes: header.encode(),
             head: header.id(),
             next: 1,
@@ -80,6 +83,69 @@ impl Forge {
 
     pub fn next(&self) -> Seq {
         self.next
+    }
+
+    /// The id of the record before the present segment's header.
+    pub fn last(&self) -> Digest {
+        SegmentHeader::decode(&self.bytes).unwrap().prev
+    }
+
+    fn index(&self) -> u64 {
+        u64::try_from(self.full.len()).unwrap()
+    }
+
+    /// Goes on in a new segment.
+    pub fn next_segment(&mut self) {
+        let header = SegmentHeader {
+            log_id: self.log_id,
+            index: self.index() + 1,
+            first_seq: self.next,
+            prev: self.head,
+        };
+        self.full
+            .push(std::mem::replace(&mut self.bytes, header.encode()));
+        self.head = header.id();
+    }
+
+    /// Gives up the segments before the present one: the certificate is written, its record appended, and the number of
+    /// the first kept segment returned. The caller removes what is given up, or does not.
+    pub fn prune(&mut self, carried: &[u8]) -> Certificate {
+        let SegmentHeader {
+            index,
+            first_seq,
+            prev,
+            ..
+        } = SegmentHeader::decode(&self.bytes).unwrap();
+        let certificate = Certificate::new(self.log_id, (index, first_seq, prev), carried);
+        let path = Certificate::path(self.folder.path(), index);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, certificate.bytes()).unwrap();
+        self.record(
+            Kind::Pruned,
+            Says {
+                body: certificate.named().encode(),
+                ..Says::default()
+            },
+        );
+        certificate
+    }
+
+    /// Returns the stored frames with these numbers, in the first segment.
+    pub fn frames_of_first(&self, wanted: &[Seq]) -> Vec<u8> {
+        let bytes = self.full.first().unwrap_or(&self.bytes);
+        let mut at = 96;
+        let mut found = Vec::new();
+        for seq in 1.. {
+            let Some(prefix) = bytes.get(at..at + 4) else {
+                return found;
+            };
+            let len = 4 + u32::from_be_bytes(prefix.try_into().unwrap()) as usize;
+            if wanted.contains(&seq) {
+                found.extend(bytes.get(at..at + len).unwrap());
+            }
+            at += len;
+        }
+        found
     }
 
     pub fn len(&self) -> usize {
@@ -144,7 +210,7 @@ impl Forge {
         let mut commit = change(Commit {
             epoch: self.epoch,
             first_seq: self.first,
-            segment: 0,
+            segment: self.index(),
             offset: u64::try_from(self.bytes.len()).unwrap(),
             signature: [0; 64],
         });
@@ -286,9 +352,12 @@ impl Forge {
 
     /// Writes what there is to the disk.
     pub fn write(&self) {
+        for (index, bytes) in (0..).zip(&self.full) {
+            fs::write(segment_file(self.folder.path(), index), bytes).unwrap();
+        }
         let mut bytes = self.bytes.clone();
         bytes.resize(bytes.len() + 4096, 0);
-        fs::write(segment_file(self.folder.path(), 0), bytes).unwrap();
+        fs::write(segment_file(self.folder.path(), self.index()), bytes).unwrap();
     }
 
     /// Writes a `HEAD` that names the last record.

@@ -10,4 +10,6 @@ mod folds;
 mod forge;
 mod order;
 mod strangers;
+#[cfg(test)]
+mod vectors;
 mod versions;
