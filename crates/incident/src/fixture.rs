@@ -82,6 +82,7 @@ impl Fake {
                     process: None,
                 })),
                 revoked_at: None,
+                children: Vec::new(),
             }),
             refusal: Some(Refusal {
                 seq: 60,

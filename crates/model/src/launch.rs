@@ -27,6 +27,29 @@ pub struct LaunchRecord {
     pub transport_closed_at: Option<Wall>,
     /// When the run's authority was taken away.
     pub revoked_at: Option<Wall>,
+    /// What was seen below the client while it was connected: so servers that are not ours, and what they
+    /// leave behind, can be attributed after it is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<ChildSeen>,
+}
+
+/// A process below a client, as it was seen while the client was connected.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildSeen {
+    /// The process, its command line redacted.
+    pub process: ProcessRef,
+    /// Its parent at that time; later it may be whoever adopted it.
+    pub ppid: u32,
+    /// Its process group.
+    pub pgid: u32,
+    /// SHA-256 of its whole command line, in hex: tells equal ones without keeping what may be secret.
+    pub argv_sha256: String,
+    /// Inodes of the pipes and sockets at its standard input and output.
+    pub pipes: Vec<u64>,
+    /// When it was seen first.
+    pub first_seen: Wall,
+    /// When it was seen last.
+    pub last_seen: Wall,
 }
 
 /// That a link was found dead at a time.

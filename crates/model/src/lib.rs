@@ -30,7 +30,7 @@ pub use id::{
 };
 pub use journal::{Journal, NotDurable, Receipt, Stub, Ticket};
 pub use known::Known;
-pub use launch::{LaunchRecord, LinkSeen};
+pub use launch::{ChildSeen, LaunchRecord, LinkSeen};
 pub use process::{ChainLink, ExeId, LinkRole, Operator, Presence, ProcessId, ProcessRef, Seen};
 pub use record::{Act, Body, Denial, Entry, Kind, Lost, LostBasis, OutcomeBody, Scope, Seq};
 pub use secret::Secret;

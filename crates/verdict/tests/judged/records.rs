@@ -42,6 +42,7 @@ impl Agent {
             connected_at: Wall::from_millis(1),
             transport_closed_at: None,
             revoked_at: None,
+            children: Vec::new(),
         };
         Self {
             scene,
@@ -164,7 +165,7 @@ fn a_run_that_was_revoked_is_a_logical_orphan_even_while_its_client_lives() {
 }
 
 #[test]
-fn a_record_of_an_earlier_holder_of_the_number_says_nothing() {
+fn a_later_holder_of_a_recorded_number_is_named_another_and_left_alone() {
     let mut agent = Agent::start();
     agent.kill_harness();
     for link in &mut agent.record.chain {
@@ -174,7 +175,10 @@ fn a_record_of_an_earlier_holder_of_the_number_says_nothing() {
 
     let judged = agent.judge(&LogFacts::default());
 
-    assert!(judged.of_pid(agent.worker()).is_none());
+    let found = judged.finding(agent.worker());
+    assert_eq!(found.verdict, Verdict::Recycled);
+    assert_eq!(found.suggest, Suggest::Leave);
+    assert!(found.session.is_none(), "no run is said to be its own");
 }
 
 #[test]
