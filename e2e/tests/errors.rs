@@ -248,3 +248,21 @@ fn a_draft_with_a_fault_names_the_place_and_leaves_the_applied_policy_alone() {
         before
     );
 }
+
+#[test]
+fn an_older_vault_file_put_in_place_of_the_newest_is_refused() {
+    let gate = Gate::before(Target::start());
+    let vault = gate.world.home().vault();
+    let older = fs::read(&vault).expect("the vault");
+    drop(gate.world.run(["vault", "remove", "token"]).expect_code(0));
+    drop(gate.world.run(["lock"]).expect_code(0));
+    let newest = fs::read(&vault).expect("the vault");
+    fs::write(&vault, older).expect("our own file");
+
+    let refused = gate.unlock();
+
+    assert_ne!(refused.code(), Some(0), "the removed secret would be back");
+    assert!(refused.stderr.contains("hint:  "), "{}", refused.stderr);
+    fs::write(&vault, newest).expect("our own file");
+    drop(gate.unlock().expect_code(0));
+}

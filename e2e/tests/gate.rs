@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::Stdio};
 
-use testkit::{Deadline, Held, Target, World, wait_until};
+use testkit::{Deadline, Finished, Held, Target, World, wait_until};
 
 /// The secret in the vault. Whoever finds this text anywhere but at the target has found a leak.
 pub const SECRET: &str = "canary-5e6f3b";
@@ -66,6 +66,12 @@ impl Gate {
             unlocked.code() == Some(0)
         });
         daemon
+    }
+
+    /// Tries to open the vault with the right key.
+    pub fn unlock(&self) -> Finished {
+        let key_file = self.key_file.to_str().expect("a world's folder is UTF-8");
+        self.world.run(["unlock", "--key-file", key_file])
     }
 
     /// Stops the daemon, as an operator would.

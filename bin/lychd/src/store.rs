@@ -240,6 +240,15 @@ impl RootSigner for VaultRoot<'_> {
     }
 }
 
+/// Opens data keys with a vault that is not put into the store yet.
+pub(crate) struct Unwrap<'a>(pub(crate) &'a Vault);
+
+impl KeyUnwrap for Unwrap<'_> {
+    fn unwrap(&self, file: &[u8]) -> Option<Zeroizing<[u8; 32]>> {
+        self.0.log_unwrap(file)
+    }
+}
+
 /// Wraps data keys to the log's public key, with age.
 pub(crate) struct AgeWrap;
 

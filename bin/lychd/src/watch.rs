@@ -127,8 +127,7 @@ async fn holder(
         return;
     }
     let id = link.process.id.clone();
-    let told = time::timeout(TOGETHER, closed.wait_for(Option::is_some)).await;
-    let in_order = matches!(told, Ok(Ok(how)) if how.is_some_and(|how| how.in_order));
+    let in_order = closed_in_order(&mut closed).await;
     if !in_order || !ended_well(&link.handle).await {
         daemon.gateway.client_lost(who.session);
         lost(&daemon, who, link, LostBasis::HolderExited).await;
@@ -140,6 +139,11 @@ async fn holder(
         time::sleep(ASK_EVERY).await;
     }
     stop.cancel();
+}
+
+async fn closed_in_order(closed: &mut watch::Receiver<Option<Closed>>) -> bool {
+    let told = time::timeout(TOGETHER, closed.wait_for(Option::is_some)).await;
+    matches!(told, Ok(Ok(how)) if how.is_some_and(|how| how.in_order))
 }
 
 /// Waits for a process to end; false if that cannot be told.

@@ -8,7 +8,7 @@ use ledger::{
     Calls, EpochOpened, Header, KeyClear, Mark, ReadError, Record, Scan, Sealing, Sessions,
     Signatures, Step, Stored, file_digest, key_commitment, key_file_of, read_at,
 };
-use model::{Body, EpochId, Kind, Known, Seq, SessionId};
+use model::{Act, Body, Digest, EpochId, Kind, Known, Seq, SessionId};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
 };
 
 mod calls;
+mod latest;
 mod sessions;
 
 /// Whose data key.
@@ -33,6 +34,7 @@ struct Index {
     calls: Calls,
     epochs: Vec<(Seq, EpochId)>,
     keys: HashMap<Owner, KeyClear>,
+    acts: Vec<Mark>,
 }
 
 impl Index {
@@ -51,14 +53,26 @@ impl Index {
         let header = &record.header;
         self.sessions.apply(header, record.place);
         self.calls.apply(header, record.place);
+        if header.kind == Kind::Acted {
+            self.acts.push(Mark {
+                seq: header.seq,
+                at: header.stamp.wall,
+                place: record.place,
+            });
+        }
+        self.note_key(header, record.body);
+    }
+
+    /// Notes the data key that a record names, if it names one.
+    fn note_key(&mut self, header: &Header, body: &[u8]) {
         if header.kind == Kind::EpochOpened
-            && let Some(opened) = EpochOpened::decode(record.body)
+            && let Some(opened) = EpochOpened::decode(body)
         {
             self.epochs.push((header.seq, opened.epoch));
             self.keys.insert(Owner::Epoch(opened.epoch), opened.key);
         }
         if header.kind == Kind::SessionOpened
-            && let (Some(session), Some((key, _))) = (header.session, KeyClear::split(record.body))
+            && let (Some(session), Some((key, _))) = (header.session, KeyClear::split(body))
         {
             self.keys.insert(Owner::Run(session), key);
         }
@@ -186,6 +200,27 @@ impl Audit {
             .collect())
     }
 
+    /// Returns what an operator last had written to the vault file: its generation and digest; none if no
+    /// such act can be read.
+    ///
+    /// # Errors
+    /// The log cannot be read back.
+    pub fn last_vault(
+        &self,
+        unwrap: Option<&dyn KeyUnwrap>,
+    ) -> Result<Option<(u64, Digest)>, AuditError> {
+        let index = Index::read(self)?;
+        let opener = Opener::new(self, &index, unwrap);
+        let written = |mark: &Mark| match opener.at(*mark) {
+            Known::Yes(Body::Acted {
+                act: Act::VaultWritten { generation, sha256 },
+                ..
+            }) => Some((generation, sha256)),
+            Known::Yes(_) | Known::Unknown { .. } => None,
+        };
+        Ok(index.acts.iter().rev().find_map(written))
+    }
+
     /// Returns the calls that pass the filter, the oldest first. `unwrap` is given while the vault is unlocked.
     ///
     /// # Errors
@@ -195,6 +230,10 @@ impl Audit {
         filter: &CallFilter,
         unwrap: Option<&dyn KeyUnwrap>,
     ) -> Result<Vec<CallView>, AuditError> {
+        if let Some(count) = filter.last {
+            let (index, wanted) = latest::read(self, filter, count)?;
+            return Ok(latest::views(&Opener::new(self, &index, unwrap), wanted));
+        }
         let index = Index::read(self)?;
         let opener = Opener::new(self, &index, unwrap);
         let calls = index.calls.in_order();

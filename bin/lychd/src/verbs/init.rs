@@ -9,7 +9,7 @@ use vault::{Seed, Vault, WorkFactor};
 use wire::{VaultState, operator::Opener};
 
 use super::{acted, no_vault, unrecorded};
-use crate::daemon::Daemon;
+use crate::{daemon::Daemon, store::Unwrap};
 
 fn opener(given: Opener) -> Result<vault::Opener, Explain> {
     match given {
@@ -116,6 +116,7 @@ pub(super) async fn unlock(
 
 /// Makes an opened vault effective: its root signs, its policy holds, its secrets may be used.
 async fn take_over(daemon: &Arc<Daemon>, by: &Operator, vault: Vault) -> Result<(), Explain> {
+    let vault = newest(daemon, vault).await?;
     acted(daemon, by, Act::Unlock).await?;
     let written = Act::VaultWritten {
         generation: vault.generation(),
@@ -129,6 +130,22 @@ async fn take_over(daemon: &Arc<Daemon>, by: &Operator, vault: Vault) -> Result<
         ));
     }
     super::policy::open_sealed(daemon).await
+}
+
+/// Compares the vault with what the log has as written last, so that an older file put in its place, with
+/// secrets or a policy that were taken away since, is refused.
+async fn newest(daemon: &Arc<Daemon>, vault: Vault) -> Result<Vault, Explain> {
+    let daemon = Arc::clone(daemon);
+    slowly(move || {
+        let keys = Unwrap(&vault);
+        match daemon.audit.last_vault(Some(&keys)) {
+            Ok(Some((generation, sha256))) => vault.not_older_than(generation, sha256)?,
+            // A log that cannot be read back, or names none, judges nothing; it is told when it is opened.
+            Ok(None) | Err(_) => {}
+        }
+        Ok(vault)
+    })
+    .await
 }
 
 /// Has the vault's root vouch for this daemon run; the first time, it takes over from the bootstrap root.
