@@ -6,10 +6,10 @@ use model::{Foreign, Known};
 use sys::procfs::{File, Link};
 
 use crate::{
-    Closer, Look, Snapshot, Source, Target,
+    Access, Closer, Descriptor, Look, Snapshot, Source, Target,
     descriptor::numbered,
     pass::{entry, why},
-    tcp,
+    tcp, waits,
 };
 
 /// Looks closer at these processes of `snapshot`, which gets their full identities too.
@@ -72,22 +72,32 @@ fn look<S: Source>(
             look.read(File::Status)
                 .and_then(|content| withstands_term(&content)),
         ),
+        runnable_ms: look
+            .read(File::SchedulerStatistics)
+            .ok()
+            .and_then(|content| waits::runnable_ms(&content)),
+        waits: known(
+            look.read(File::SystemCall)
+                .and_then(|content| waits::parse(&content)),
+        ),
     });
     let descriptors = match &mut process.descriptors {
         Known::Yes(descriptors) => descriptors.as_mut_slice(),
         Known::Unknown { .. } => &mut [],
     };
-    for open in descriptors {
-        let has_locks = matches!(open.target, Target::File { .. });
-        let is_wire = matches!(open.target, Target::Pipe { .. } | Target::Socket { .. });
-        if (has_locks || is_wire)
-            && let Ok(info) = look.descriptor_info(open.fd)
-        {
+    for open in descriptors.iter_mut() {
+        if let Ok(info) = look.descriptor_info(open.fd) {
+            let is_socket = matches!(open.target, Target::Socket { .. } | Target::Kernel { .. });
+            open.access = open.access.or((!is_socket).then(|| info.access.into()));
             open.close_on_exec = Some(info.close_on_exec);
             open.locked = info.locked;
         }
     }
+    let input: Vec<(u32, u64)> = descriptors.iter().filter_map(read_pipe).collect();
     process.id = id;
+    for (fd, inode) in input {
+        probe_pipe(snapshot, &look, fd, inode);
+    }
     if let Ok(namespace) = namespace
         && seen_namespaces.insert(namespace)
     {
@@ -103,6 +113,35 @@ fn look<S: Source>(
         }
     }
     Ok(())
+}
+
+/// A pipe that is read from, and so may be asked.
+fn read_pipe(open: &Descriptor) -> Option<(u32, u64)> {
+    match open.target {
+        Target::Pipe { inode } if open.access.is_some_and(Access::reads) => Some((open.fd, inode)),
+        Target::Pipe { .. }
+        | Target::Socket { .. }
+        | Target::Null
+        | Target::Terminal { .. }
+        | Target::File { .. }
+        | Target::Kernel { .. } => None,
+    }
+}
+
+/// Asks a pipe that the pass had no reason to ask, since a writer was in sight.
+fn probe_pipe<L: Look>(snapshot: &mut Snapshot, look: &L, fd: u32, inode: u64) {
+    let found = snapshot
+        .pipes
+        .binary_search_by_key(&inode, |pipe| pipe.inode);
+    let Some(pipe) = found.ok().and_then(|at| snapshot.pipes.get_mut(at)) else {
+        return;
+    };
+    if pipe.hung_up.value().is_none()
+        && let Ok(probe) = look.probe_pipe(fd, inode)
+    {
+        pipe.hung_up = Known::Yes(probe.hung_up);
+        pipe.unread_bytes = Known::Yes(probe.unread_bytes);
+    }
 }
 
 fn known<T>(read: io::Result<T>) -> Known<T> {

@@ -14,6 +14,7 @@ mod source;
 mod tcp;
 mod terminal;
 mod users;
+mod waits;
 mod wires;
 
 pub use closer::closer;
@@ -23,4 +24,5 @@ pub use process::{Closer, Process, Unreadable};
 pub use snapshot::{SCHEMA, Snapshot};
 pub use source::{Live, Look, Source};
 pub use tcp::{TcpSocket, TcpState};
+pub use waits::Wait;
 pub use wires::{Holder, Pipe, Socket};

@@ -1,6 +1,11 @@
 //! One pass over all processes.
 
-use std::io;
+use std::{
+    io,
+    panic::resume_unwind,
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+};
 
 use model::{Foreign, Known, ProcessId, Stamp, redact};
 use sys::{
@@ -25,12 +30,11 @@ pub fn take<S: Source>(source: &S) -> io::Result<Snapshot> {
     let users = Users::parse(&source.passwd().unwrap_or_default());
     let mut unreadable = Vec::new();
     let mut processes = Vec::new();
-    for pid in source.pids()? {
-        match process(source, &boot_id, &users, pid, &mut unreadable) {
-            Ok(process) => processes.push(process),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => unreadable.push(entry(Some(pid), "process", &error)),
-        }
+    let pids = source.pids()?;
+    let read = |pids: &[u32]| some(source, &boot_id, &users, pids);
+    for (seen, gaps) in in_parallel(&pids, read) {
+        processes.extend(seen);
+        unreadable.extend(gaps);
     }
     match source.blind_spot() {
         Ok(None) => {}
@@ -61,6 +65,60 @@ pub fn take<S: Source>(source: &S) -> io::Result<Snapshot> {
     probe_pipes(source, &mut snapshot);
     snapshot.finished_at = source.now().wall;
     Ok(snapshot)
+}
+
+/// What was read of some processes, and what could not be.
+type Seen = (Vec<Process>, Vec<Unreadable>);
+
+/// Fewer are read before another thread has started.
+const WORTH_A_THREAD: usize = 64;
+
+/// Small enough that both threads end together, large enough that they seldom meet.
+const CHUNK: usize = 32;
+
+/// Looks at these processes, in their order.
+fn some<S: Source>(source: &S, boot_id: &str, users: &Users, pids: &[u32]) -> Seen {
+    let (mut processes, mut unreadable) = (Vec::with_capacity(pids.len()), Vec::new());
+    for pid in pids.iter().copied() {
+        match process(source, boot_id, users, pid, &mut unreadable) {
+            Ok(process) => processes.push(process),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => unreadable.push(entry(Some(pid), "process", &error)),
+        }
+    }
+    (processes, unreadable)
+}
+
+/// Has two threads read what one would; returns it in the order of the numbers.
+///
+/// Two, since a third gains nothing: the kernel's own locks are what they wait for.
+fn in_parallel(pids: &[u32], read: impl Fn(&[u32]) -> Seen + Sync) -> Vec<Seen> {
+    if pids.len() < WORTH_A_THREAD {
+        return vec![read(pids)];
+    }
+    let next = AtomicUsize::new(0);
+    let chunks: Vec<&[u32]> = pids.chunks(CHUNK).collect();
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(chunk) = chunks.get(at) else {
+                return done;
+            };
+            done.push((at, read(chunk)));
+        }
+    };
+    let mut all = thread::scope(|scope| {
+        let other = thread::Builder::new().spawn_scoped(scope, work);
+        let mut all = work();
+        // Where no thread can be started, all has been read here.
+        if let Ok(other) = other {
+            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        all
+    });
+    all.sort_unstable_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, seen)| seen).collect()
 }
 
 fn process<S: Source>(
@@ -186,11 +244,13 @@ fn known<T>(
     }
 }
 
-/// Asks the pipes whose readers may be at their end: standard inputs, and those without a writer in sight.
+/// Asks the pipes whose readers may be at their end: those without a writer in sight.
 fn probe_pipes<S: Source>(source: &S, snapshot: &mut Snapshot) {
     for pipe in &mut snapshot.pipes {
-        let unwritten = pipe.writers().next().is_none();
-        let Some(reader) = pipe.readers().find(|reader| unwritten || reader.fd == 0) else {
+        if pipe.writers().next().is_some() {
+            continue;
+        }
+        let Some(reader) = pipe.readers().next() else {
             continue;
         };
         let probe = source

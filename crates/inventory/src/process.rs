@@ -3,7 +3,7 @@
 use model::{ExeId, Foreign, Known, ProcessId, ProcessRef, Wall};
 use serde::{Deserialize, Serialize};
 
-use crate::Descriptor;
+use crate::{Descriptor, Wait};
 
 /// One process as it was seen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,6 +65,17 @@ pub struct Closer {
     pub exe_id: Known<ExeId>,
     /// Whether it ignores or blocks SIGTERM. A handler that does nothing cannot be told from one that does.
     pub withstands_term: Known<bool>,
+    /// How long its main thread ran or waited for a processor: on a busy machine a process that never rests
+    /// gets little of one and still shows here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runnable_ms: Option<u64>,
+    /// What its main thread waits for.
+    #[serde(default = "not_asked")]
+    pub waits: Known<Wait>,
+}
+
+fn not_asked() -> Known<Wait> {
+    Known::unknown("not asked")
 }
 
 /// Something that could not be read, and why.

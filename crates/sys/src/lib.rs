@@ -7,6 +7,7 @@ mod exit_info;
 mod stat;
 
 pub mod chain;
+pub mod children;
 pub mod clock;
 pub mod durable;
 pub mod harden;

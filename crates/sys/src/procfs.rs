@@ -4,7 +4,11 @@
 //! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here stats *through*
 //! a link of `fd/`, so a file on a dead network mount cannot hang the reader.
 
-use std::{io, os::fd::OwnedFd};
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use model::ExeId;
 use rustix::{
@@ -35,7 +39,8 @@ pub struct RawDescriptor {
     pub fd: u32,
     /// The text of the link: a path, `pipe:[N]`, `socket:[N]`, `anon_inode:…`.
     pub target: Vec<u8>,
-    /// How it was opened; not asked for sockets and anonymous inodes, which know no one-way opening.
+    /// How a pipe was opened. Of all else it decides nothing, and asking costs a call each; what the kernel
+    /// tells of one descriptor has it too.
     pub access: Option<Access>,
 }
 
@@ -55,6 +60,8 @@ pub enum Access {
 /// What the kernel tells of one descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DescriptorInfo {
+    /// How it was opened.
+    pub access: Access,
     /// Whether it is closed when its process starts another program.
     pub close_on_exec: bool,
     /// Whether its process holds a lock on the file through it.
@@ -81,6 +88,10 @@ pub enum File {
     ControlGroup,
     /// The signals it ignores and blocks, among much else.
     Status,
+    /// How long its main thread ran and waited for a processor, in nanoseconds.
+    SchedulerStatistics,
+    /// The system call that its main thread is in.
+    SystemCall,
     /// TCP over IPv4 sockets of its network namespace.
     Tcp4,
     /// TCP over IPv6 sockets of its network namespace.
@@ -107,6 +118,8 @@ impl File {
             Self::Environment => "environ",
             Self::ControlGroup => "cgroup",
             Self::Status => "status",
+            Self::SchedulerStatistics => "schedstat",
+            Self::SystemCall => "syscall",
             Self::Tcp4 => "net/tcp",
             Self::Tcp6 => "net/tcp6",
         }
@@ -139,8 +152,8 @@ impl ProcFs {
     /// # Errors
     /// The folder cannot be listed: how many processes there are is then unknown, not zero.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
-        let mut pids =
-            numbered_entries(openat(&self.root, ".", FOLDER, Mode::empty()).map_err(lift)?)?;
+        let listing = opened(openat(&self.root, ".", FOLDER, Mode::empty())).map_err(lift)?;
+        let mut pids = numbered_entries(&listing)?;
         pids.sort_unstable();
         Ok(pids)
     }
@@ -150,7 +163,8 @@ impl ProcFs {
     /// # Errors
     /// `NotFound` if there is no such process.
     pub fn process(&self, pid: u32) -> io::Result<ProcDir> {
-        let dir = openat(&self.root, DecInt::new(pid), FOLDER, Mode::empty()).map_err(lift)?;
+        let dir =
+            opened(openat(&self.root, DecInt::new(pid), FOLDER, Mode::empty())).map_err(lift)?;
         Ok(ProcDir { dir })
     }
 
@@ -191,7 +205,7 @@ impl ProcDir {
     /// # Errors
     /// The process is gone.
     pub fn owner(&self) -> io::Result<u32> {
-        Ok(fstat(&self.dir).map_err(lift)?.st_uid)
+        Ok(counted(fstat(&self.dir)).map_err(lift)?.st_uid)
     }
 
     /// Reads the process's fields.
@@ -199,16 +213,11 @@ impl ProcDir {
     /// # Errors
     /// The process is gone, or the kernel wrote something that is no such line.
     pub fn stat(&self) -> io::Result<ProcStat> {
-        let file = openat(
-            &self.dir,
-            "stat",
-            OFlags::RDONLY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(lift)?;
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        let file = opened(openat(&self.dir, "stat", flags, Mode::empty())).map_err(lift)?;
         // One read gives the whole line: the longest possible one is far shorter than this.
         let mut buffer = [0_u8; 2048];
-        let length = rustix::io::read(&file, &mut buffer).map_err(lift)?;
+        let length = counted(rustix::io::read(&file, &mut buffer)).map_err(lift)?;
         ProcStat::parse(buffer.get(..length).unwrap_or_default())
     }
 
@@ -217,13 +226,21 @@ impl ProcDir {
     /// # Errors
     /// The process is gone, or it is another user's and the file is private.
     pub fn read(&self, file: File) -> io::Result<Vec<u8>> {
+        let is_one_read = file == File::CommandLine;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = openat(&self.dir, file.name(), flags, Mode::empty()).map_err(lift)?;
+        let file = opened(openat(&self.dir, file.name(), flags, Mode::empty())).map_err(lift)?;
         let mut content = Vec::with_capacity(PIPE_BUF);
         loop {
             content.reserve(PIPE_BUF);
-            match rustix::io::read(&file, rustix::buffer::spare_capacity(&mut content)) {
+            let room = content.capacity() - content.len();
+            match counted(rustix::io::read(
+                &file,
+                rustix::buffer::spare_capacity(&mut content),
+            )) {
                 Ok(0) => return Ok(content),
+                // Short command lines come whole at once; of files that are made page by page a short read
+                // may be followed by more.
+                Ok(length) if length < room && is_one_read => return Ok(content),
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(errno) => return Err(lift(errno)),
             }
@@ -236,7 +253,7 @@ impl ProcDir {
     /// The process is gone, or it is another user's.
     pub fn link(&self, link: Link) -> io::Result<Vec<u8>> {
         let mut buffer = [0_u8; LONGEST_LINK];
-        let length = readlinkat_raw(&self.dir, link.name(), &mut buffer).map_err(lift)?;
+        let length = counted(readlinkat_raw(&self.dir, link.name(), &mut buffer)).map_err(lift)?;
         Ok(buffer.get(..length).unwrap_or_default().to_vec())
     }
 
@@ -259,11 +276,10 @@ impl ProcDir {
     /// # Errors
     /// The process is gone, or it is another user's: which descriptors it has is then unknown.
     pub fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
-        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty()).map_err(lift)?;
-        let listing = openat(&folder, ".", FOLDER, Mode::empty()).map_err(lift)?;
+        let folder = opened(openat(&self.dir, "fd", FOLDER, Mode::empty())).map_err(lift)?;
         let mut buffer = [0_u8; LONGEST_LINK];
         let mut found = Vec::new();
-        for fd in numbered_entries(listing)? {
+        for fd in numbered_entries(&folder)? {
             match descriptor(&folder, fd, &mut buffer) {
                 Ok(descriptor) => found.push(descriptor),
                 Err(Errno::NOENT) => {}
@@ -279,17 +295,18 @@ impl ProcDir {
     /// # Errors
     /// The descriptor is closed by now, or the process is another user's.
     pub fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
-        let folder = openat(&self.dir, "fdinfo", FOLDER, Mode::empty()).map_err(lift)?;
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-        let file = openat(&folder, DecInt::new(fd), flags, Mode::empty()).map_err(lift)?;
+        let name = format!("fdinfo/{fd}");
+        let file = opened(openat(&self.dir, name, flags, Mode::empty())).map_err(lift)?;
         // The lines that matter come first; a descriptor with more locks than fit has one all the same.
         let mut buffer = [0_u8; 1024];
-        let length = rustix::io::read(&file, &mut buffer).map_err(lift)?;
+        let length = counted(rustix::io::read(&file, &mut buffer)).map_err(lift)?;
         let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
         let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
         let bits = flags.and_then(|octal| u32::from_str_radix(octal.trim(), 8).ok());
         let bits = bits.ok_or(io::ErrorKind::InvalidData)?;
         Ok(DescriptorInfo {
+            access: access_of(bits),
             close_on_exec: bits & OFlags::CLOEXEC.bits() != 0,
             locked: text.lines().any(|line| line.starts_with("lock:")),
         })
@@ -302,10 +319,10 @@ impl ProcDir {
     /// # Errors
     /// `NotFound` if the descriptor is another file by now; `PermissionDenied` if the pipe is another user's.
     pub fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {
-        let folder = openat(&self.dir, "fd", FOLDER, Mode::empty()).map_err(lift)?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let end = openat(&folder, DecInt::new(fd), flags, Mode::empty()).map_err(lift)?;
-        if fstat(&end)?.st_ino != inode {
+        let end =
+            opened(openat(&self.dir, format!("fd/{fd}"), flags, Mode::empty())).map_err(lift)?;
+        if counted(fstat(&end))?.st_ino != inode {
             return Err(io::ErrorKind::NotFound.into());
         }
         let mut fds = [rustix::event::PollFd::new(
@@ -313,11 +330,11 @@ impl ProcDir {
             rustix::event::PollFlags::IN,
         )];
         let no_wait = rustix::time::Timespec::default();
-        rustix::event::poll(&mut fds, Some(&no_wait))?;
+        counted(rustix::event::poll(&mut fds, Some(&no_wait)))?;
         let [polled] = fds;
         Ok(PipeProbe {
             hung_up: polled.revents().contains(rustix::event::PollFlags::HUP),
-            unread_bytes: rustix::io::ioctl_fionread(&end)?,
+            unread_bytes: counted(rustix::io::ioctl_fionread(&end))?,
         })
     }
 }
@@ -331,16 +348,50 @@ fn lift(errno: Errno) -> io::Error {
     }
 }
 
+/// How many calls to the kernel this room has made so far: what a look costs, whatever else the machine does.
+#[must_use]
+pub fn calls() -> u64 {
+    CALLS.load(Ordering::Relaxed)
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn counted<T>(result: rustix::io::Result<T>) -> rustix::io::Result<T> {
+    CALLS.fetch_add(1, Ordering::Relaxed);
+    result
+}
+
+/// What is opened is closed again.
+fn opened(result: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
+    if result.is_ok() {
+        CALLS.fetch_add(1, Ordering::Relaxed);
+    }
+    counted(result)
+}
+
+/// The two lowest bits of the flags (open(2)); `O_PATH` allows neither.
+fn access_of(flags: u32) -> Access {
+    let flags = OFlags::from_bits_retain(flags);
+    if flags.contains(OFlags::PATH) {
+        Access::Neither
+    } else if flags.contains(OFlags::RDWR) {
+        Access::ReadWrite
+    } else if flags.contains(OFlags::WRONLY) {
+        Access::Write
+    } else {
+        Access::Read
+    }
+}
+
 fn descriptor(
     folder: &OwnedFd,
     fd: u32,
     buffer: &mut [u8; LONGEST_LINK],
 ) -> rustix::io::Result<RawDescriptor> {
     let name = DecInt::new(fd);
-    let length = readlinkat_raw(folder, name, &mut *buffer)?;
+    let length = counted(readlinkat_raw(folder, name, &mut *buffer))?;
     let target = buffer.get(..length).unwrap_or_default().to_vec();
-    let one_way = target.starts_with(b"/") || target.starts_with(b"pipe:");
-    let access = if one_way {
+    let access = if target.starts_with(b"pipe:") {
         Some(access(folder, fd)?)
     } else {
         None
@@ -349,7 +400,7 @@ fn descriptor(
 }
 
 fn access(folder: &OwnedFd, fd: u32) -> rustix::io::Result<Access> {
-    let mode = statat(folder, DecInt::new(fd), AtFlags::SYMLINK_NOFOLLOW)?.st_mode;
+    let mode = counted(statat(folder, DecInt::new(fd), AtFlags::SYMLINK_NOFOLLOW))?.st_mode;
     Ok(match (mode & 0o400 != 0, mode & 0o200 != 0) {
         (true, true) => Access::ReadWrite,
         (true, false) => Access::Read,
@@ -370,13 +421,13 @@ fn device(number: i32) -> u64 {
 
 /// There is no `/proc` here, so its folder cannot even be opened.
 #[cfg(not(target_os = "linux"))]
-fn numbered_entries(_: OwnedFd) -> io::Result<Vec<u32>> {
+fn numbered_entries(_: &OwnedFd) -> io::Result<Vec<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Lists the entries of a folder whose names are numbers.
 #[cfg(target_os = "linux")]
-fn numbered_entries(folder: OwnedFd) -> io::Result<Vec<u32>> {
+fn numbered_entries(folder: &OwnedFd) -> io::Result<Vec<u32>> {
     use std::{mem::MaybeUninit, os::fd::AsFd};
 
     use rustix::fs::RawDir;
@@ -384,6 +435,8 @@ fn numbered_entries(folder: OwnedFd) -> io::Result<Vec<u32>> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
     let mut numbers = Vec::with_capacity(32);
+    // The last of these calls finds nothing more; a folder of more than one buffer costs some further ones.
+    CALLS.fetch_add(2, Ordering::Relaxed);
     while let Some(entry) = listing.next() {
         let name = entry
             .map_err(lift)?

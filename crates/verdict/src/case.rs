@@ -1,13 +1,13 @@
 //! One unit on the bench: its wires, its owner, and the evidence as it is gathered.
 
 use clients::{Client, Strength};
-use inventory::{Holder, Process};
+use inventory::{Holder, Process, Wait};
 use model::{Foreign, Known, Wall};
 
 use crate::{
     EndKind, EndState, Evidence, EvidenceSource, EvidenceStrength, Fits, Owner, Proof, ServerView,
     Transport,
-    units::Unit,
+    units::{Unit, Units},
     wire::{self, End, Way},
     world::World,
 };
@@ -16,7 +16,7 @@ use crate::{
 pub(crate) struct Case<'a, 'b> {
     pub(crate) world: &'b World<'a>,
     pub(crate) unit: &'b Unit<'a>,
-    pub(crate) units: &'b [Unit<'a>],
+    pub(crate) units: &'b Units<'a>,
     pub(crate) stdin: End,
     pub(crate) stdout: End,
     /// Whether its wire was not found at 0 and 1 but elsewhere, so that it may be another wire of its own.
@@ -26,7 +26,7 @@ pub(crate) struct Case<'a, 'b> {
 }
 
 impl<'a, 'b> Case<'a, 'b> {
-    pub(crate) fn new(world: &'b World<'a>, unit: &'b Unit<'a>, units: &'b [Unit<'a>]) -> Self {
+    pub(crate) fn new(world: &'b World<'a>, unit: &'b Unit<'a>, units: &'b Units<'a>) -> Self {
         let snapshot = world.snapshot();
         let mut stdin = wire::usual(snapshot, unit.root, Way::In);
         let mut stdout = wire::usual(snapshot, unit.root, Way::Out);
@@ -105,6 +105,13 @@ impl<'a, 'b> Case<'a, 'b> {
         if !also.is_empty() {
             what.push_str(&format!(", also of {}", also.join(", ")));
         }
+        if is_remote(server) {
+            self.note(
+                EvidenceSource::Configuration,
+                EvidenceStrength::Weak,
+                "its other half runs on another machine, which was not inspected",
+            );
+        }
         let strength = if fit.found.strength == Strength::Weak {
             EvidenceStrength::Weak
         } else {
@@ -157,6 +164,30 @@ impl<'a, 'b> Case<'a, 'b> {
         self.note(source, EvidenceStrength::Strong, what);
     }
 
+    /// Adds which of its processes will do something without being asked.
+    pub(crate) fn note_waits(&mut self, processes: &[&Process]) {
+        for process in processes {
+            let wait = process
+                .closer
+                .as_ref()
+                .and_then(|closer| closer.waits.value());
+            let what = match wait {
+                Some(Wait::OthersOrTime { at_most_ms }) => format!(
+                    "pid {} will wake by itself: it waits for {at_most_ms} ms at most",
+                    process.pid()
+                ),
+                Some(Wait::Time) => {
+                    format!(
+                        "pid {} will wake by itself: it sleeps for a time",
+                        process.pid()
+                    )
+                }
+                Some(Wait::Nothing | Wait::Others | Wait::Unclear) | None => continue,
+            };
+            self.note(EvidenceSource::Proc, EvidenceStrength::Strong, what);
+        }
+    }
+
     /// Names a holder for a person.
     pub(crate) fn name(&self, holder: &Holder) -> String {
         let comm = self.world.process(holder.pid).map(|process| &process.comm);
@@ -193,10 +224,14 @@ impl<'a, 'b> Case<'a, 'b> {
 
     /// Tells whether a process belongs to another server than this one.
     pub(crate) fn is_another_server(&self, pid: u32) -> bool {
-        self.units
-            .iter()
-            .any(|unit| unit.root.pid() != self.unit.root.pid() && unit.has(pid))
+        let unit = self.units.with(pid);
+        unit.is_some_and(|unit| unit.root.pid() != self.unit.root.pid())
     }
+}
+
+/// Tells whether a configured server is started over ssh(1): then only its near end can be seen from here.
+fn is_remote(server: &clients::Expected) -> bool {
+    server.command.raw().rsplit('/').next() == Some("ssh")
 }
 
 fn list(names: &[String]) -> String {

@@ -7,12 +7,15 @@ use model::Foreign;
 
 use crate::{
     Also, Confidence, Evidence, EvidenceSource, EvidenceStrength, Finding, Input, ProcessView,
-    Report, SCHEMA, Suggest, Sums, Transport, Verdict,
+    Report, SCHEMA, ServerView, Suggest, Sums, Transport, Verdict,
     authority::{Gate, authority},
     case::Case,
+    leftovers::leftovers,
     records,
+    recycled::recycled,
     report::finding_id,
-    units::{Unit, units},
+    unit_verdict::Decision,
+    units::{Unit, Units},
     wire::{self, Way},
     world::World,
 };
@@ -30,7 +33,7 @@ pub enum Extent {
 #[must_use]
 pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
     let world = World::new(input);
-    let units = units(&world);
+    let units = Units::of(&world);
     let mut findings = records::findings(&world, &units);
     let mut told: BTreeSet<u32> = BTreeSet::new();
     for finding in &findings {
@@ -41,6 +44,13 @@ pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
         findings.push(finding(&world, unit, &units));
     }
     told.extend(units.iter().flat_map(Unit::all));
+    for unit in leftovers(&world, |pid| told.contains(&pid)) {
+        told.extend(unit.all());
+        findings.push(leftover(&world, &unit, &units));
+    }
+    let recycled = recycled(&world, |pid| told.contains(&pid));
+    told.extend(recycled.iter().map(|finding| finding.root.pid));
+    findings.extend(recycled);
     // What ended below a client concerns that client, too.
     let owners: BTreeSet<u32> = findings
         .iter()
@@ -85,9 +95,9 @@ pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
 #[must_use]
 pub fn candidates(input: &Input<'_>) -> BTreeSet<u32> {
     let world = World::new(input);
-    let units = units(&world);
+    let units = Units::of(&world);
     let mut pids: BTreeSet<u32> = units.iter().flat_map(Unit::all).collect();
-    for unit in &units {
+    for unit in units.iter() {
         let case = Case::new(&world, unit, &units);
         let ends = case
             .stdin
@@ -97,8 +107,14 @@ pub fn candidates(input: &Input<'_>) -> BTreeSet<u32> {
             .chain(&case.stdout.seen.holders);
         pids.extend(ends.map(|holder| holder.pid));
     }
+    pids.extend(
+        leftovers(&world, |pid| units.with(pid).is_some())
+            .iter()
+            .flat_map(Unit::all),
+    );
     for record in input.launches {
         pids.extend(record.chain.iter().map(|link| link.process.id.pid));
+        pids.extend(record.children.iter().map(|child| child.process.id.pid));
         // What hangs below the holder is of the run too.
         let holder = records::link(record, model::LinkRole::Holder);
         pids.extend(
@@ -110,11 +126,27 @@ pub fn candidates(input: &Input<'_>) -> BTreeSet<u32> {
     pids
 }
 
-fn finding(world: &World<'_>, unit: &Unit<'_>, units: &[Unit<'_>]) -> Finding {
+fn finding(world: &World<'_>, unit: &Unit<'_>, units: &Units<'_>) -> Finding {
     let mut case = Case::new(world, unit, units);
     let server = case.server();
-    let (verdict, confidence) = case.decide();
+    let decision = case.decide();
+    told(case, server, decision)
+}
+
+/// A helper that its server left behind; it has no wire of its own to be judged by.
+fn leftover(world: &World<'_>, unit: &Unit<'_>, units: &Units<'_>) -> Finding {
+    let mut case = Case::new(world, unit, units);
+    let decision = case.decide_leftover();
+    told(case, None, decision)
+}
+
+fn told(mut case: Case<'_, '_>, server: Option<ServerView>, decision: Decision) -> Finding {
+    let (verdict, confidence) = decision;
+    let (world, unit) = (case.world, case.unit);
     let processes: Vec<&Process> = unit.all().filter_map(|pid| world.process(pid)).collect();
+    if !verdict.is_in_use() {
+        case.note_waits(&processes);
+    }
     let authority = match unit.record {
         Some(record) => records::run_authority(world, record, &processes),
         None => authority(world, &processes, Gate::None),
@@ -193,9 +225,14 @@ fn also(
     also
 }
 
-/// Runs now, and has used most of its whole life's time on a processor.
+/// Runs now, and has wanted a processor most of its whole life, whether or not it got one.
 fn spins(process: &Process) -> bool {
-    process.stat.starts_with('R') && process.cpu_ms.saturating_mul(2) > process.elapsed_ms.max(2000)
+    let waited = process
+        .closer
+        .as_ref()
+        .and_then(|closer| closer.runnable_ms);
+    let wanted_ms = process.cpu_ms.max(waited.unwrap_or(0));
+    process.stat.starts_with('R') && wanted_ms.saturating_mul(2) > process.elapsed_ms.max(2000)
 }
 
 /// A process that nobody configured: told of as it is, without a judgement.

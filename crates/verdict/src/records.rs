@@ -8,8 +8,12 @@ use model::{ChainLink, LaunchRecord, LinkRole, SessionState};
 
 use crate::{
     Authority, Confidence, Evidence, EvidenceSource as Source, EvidenceStrength as Weight, Finding,
-    Owner, ProcessView, Suggest, Verdict, authority::authority, case::Case, report::finding_id,
-    units::Unit, world::World,
+    Owner, ProcessView, Suggest, Verdict,
+    authority::authority,
+    case::Case,
+    report::finding_id,
+    units::{Unit, Units},
+    world::World,
 };
 
 /// Returns the first link of this role.
@@ -35,9 +39,9 @@ fn hides_processes(world: &World<'_>) -> bool {
 }
 
 /// Returns the findings on runs, each with all processes that belong to it.
-pub(crate) fn findings(world: &World<'_>, units: &[Unit<'_>]) -> Vec<Finding> {
+pub(crate) fn findings(world: &World<'_>, units: &Units<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = Vec::new();
-    for unit in units {
+    for unit in units.iter() {
         let Some(record) = unit.record else {
             continue;
         };
@@ -54,7 +58,7 @@ pub(crate) fn findings(world: &World<'_>, units: &[Unit<'_>]) -> Vec<Finding> {
 
 fn run(
     world: &World<'_>,
-    units: &[Unit<'_>],
+    units: &Units<'_>,
     unit: &Unit<'_>,
     record: &LaunchRecord,
 ) -> Option<Finding> {

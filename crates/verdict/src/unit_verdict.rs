@@ -11,6 +11,7 @@ use crate::{
     Verdict,
     case::Case,
     dependents::dependents,
+    leftovers,
     parentage::{Parent, parent},
     records,
     wire::strangers,
@@ -79,6 +80,9 @@ impl Case<'_, '_> {
                 "a terminal holds its input",
             );
             return (Verdict::Live, Confidence::Inferred);
+        }
+        if leftovers::is_recorded(self.world, self.unit.root) {
+            return self.decide_leftover();
         }
         self.note(
             Source::Descriptors,
@@ -179,6 +183,7 @@ impl Case<'_, '_> {
             return CANNOT_TELL;
         };
         self.owned_by(client);
+        self.note_other_owners(client);
         let above = self.world.snapshot().ancestors(self.unit.root.pid());
         let is_ancestor = above.iter().any(|process| process.pid() == client.pid());
         if client.is_stopped() {
@@ -208,9 +213,37 @@ impl Case<'_, '_> {
         }
     }
 
+    /// A client may be another one's server; and a record may name another client than the wire does.
+    fn note_other_owners(&mut self, client: &Process) {
+        let above = self.units.with(client.pid());
+        if let Some(above) = above.filter(|above| above.root.pid() != self.unit.root.pid()) {
+            let case = Case::new(self.world, above, self.units);
+            let holders = strangers(&case.stdin.seen, |pid| above.has(pid));
+            if let Some(outer) = case.client_among(&holders) {
+                let what = format!(
+                    "its client pid {} is itself a server of {}",
+                    client.pid(),
+                    case.name(outer)
+                );
+                self.note(Source::Descriptors, Weight::Strong, what);
+            }
+        }
+        let recorded = self
+            .unit
+            .census
+            .and_then(|seen| records::link(seen.record, LinkRole::Holder));
+        if let Some(holder) = recorded.filter(|holder| holder.process.id.pid != client.pid()) {
+            let what = format!(
+                "a record has it below pid {}, which contradicts who holds its input",
+                holder.process.id.pid
+            );
+            self.note(Source::LaunchRecord, Weight::Medium, what);
+        }
+    }
+
     /// A server that starts servers of its own, and whose own client is gone.
     fn is_left_over_itself(&self, client: &Process) -> bool {
-        let above = self.units.iter().find(|unit| unit.has(client.pid()));
+        let above = self.units.with(client.pid());
         let Some(above) = above.filter(|above| above.root.pid() != self.unit.root.pid()) else {
             return false;
         };
@@ -329,8 +362,9 @@ impl Case<'_, '_> {
     }
 
     /// Adds what the launch record says about a dead client.
-    fn client_dead_by_record(&mut self) -> bool {
-        let Some(record) = self.unit.record else {
+    pub(crate) fn client_dead_by_record(&mut self) -> bool {
+        let census = self.unit.census;
+        let Some(record) = self.unit.record.or(census.map(|seen| seen.record)) else {
             return false;
         };
         let Some(holder) = records::link(record, LinkRole::Holder) else {
@@ -339,10 +373,16 @@ impl Case<'_, '_> {
         if records::alive(self.world, holder) != Some(false) {
             return false;
         }
-        let what = format!(
-            "its client, pid {} at the start of run {}, is dead",
-            holder.process.id.pid, record.session
-        );
+        let what = match census {
+            Some(seen) if self.unit.record.is_none() => format!(
+                "the daemon saw it below pid {}, the client of run {}, at {}; that client is dead",
+                holder.process.id.pid, record.session, seen.child.last_seen
+            ),
+            _ => format!(
+                "its client, pid {} at the start of run {}, is dead",
+                holder.process.id.pid, record.session
+            ),
+        };
         self.note(Source::LaunchRecord, Weight::Medium, what);
         self.owner = Some(Owner {
             pid: holder.process.id.pid,
@@ -354,7 +394,7 @@ impl Case<'_, '_> {
     }
 
     /// What others are connected to is not ended under them.
-    fn unless_shared(&mut self, decision: Decision) -> Decision {
+    pub(crate) fn unless_shared(&mut self, decision: Decision) -> Decision {
         let (verdict, _) = decision;
         if !verdict.is_orphan() && verdict != Verdict::Unknown {
             return decision;
@@ -363,11 +403,7 @@ impl Case<'_, '_> {
         if users.is_empty() {
             return decision;
         }
-        let names: Vec<String> = users.iter().map(ToString::to_string).collect();
-        let what = format!(
-            "living processes are connected to it: pid {}",
-            names.join(", ")
-        );
+        let what = format!("others are connected to it: {}", users.words());
         self.note(Source::Descriptors, Weight::Strong, what);
         (Verdict::Shared, Confidence::Inferred)
     }

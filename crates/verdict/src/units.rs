@@ -1,6 +1,6 @@
 //! Which processes belong together: launcher, server and helpers are one unit, and one finding.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clients::Strength;
 use inventory::Process;
@@ -10,7 +10,7 @@ use crate::{
     EndState,
     parentage::{Parent, parent},
     wire::{self, Way},
-    world::{Fit, World},
+    world::{Fit, Recorded, World},
 };
 
 /// Processes that belong together.
@@ -23,9 +23,26 @@ pub(crate) struct Unit<'a> {
     pub(crate) fit: Option<Fit>,
     /// The record of their connection.
     pub(crate) record: Option<&'a LaunchRecord>,
+    /// What a record of another connection of the same client says about one of them.
+    pub(crate) census: Option<Recorded<'a>>,
 }
 
-impl Unit<'_> {
+impl<'a> Unit<'a> {
+    /// Returns a process with all that hangs below it, not counting what belongs to another unit.
+    pub(crate) fn below(
+        world: &World<'a>,
+        root: &'a Process,
+        is_another: impl Fn(u32) -> bool,
+    ) -> Self {
+        Self {
+            root,
+            members: world.descendants(root.pid(), is_another),
+            fit: None,
+            record: None,
+            census: world.recorded(root),
+        }
+    }
+
     /// Tells whether a process is of this unit.
     pub(crate) fn has(&self, pid: u32) -> bool {
         self.root.pid() == pid || self.members.contains(&pid)
@@ -37,28 +54,55 @@ impl Unit<'_> {
     }
 }
 
-/// Finds the units of a look.
-pub(crate) fn units<'a>(world: &World<'a>) -> Vec<Unit<'a>> {
-    let starts = starts(world);
-    let roots: BTreeMap<u32, &Process> = starts
-        .iter()
-        .map(|process| top(world, process))
-        .map(|root| (root.pid(), root))
-        .collect();
-    let build = |root: &&'a Process| {
-        let members = world.descendants(root.pid(), |pid| roots.contains_key(&pid));
-        let all = std::iter::once(root.pid()).chain(members.iter().copied());
-        let fit = all
-            .filter_map(|pid| world.fit(pid))
-            .max_by_key(|fit| (fit.found.strength, fit.found.part));
-        Unit {
-            root,
-            members,
-            fit,
-            record: world.record_of_shim(root),
-        }
-    };
-    roots.values().map(build).collect()
+/// All units of a look, and which one a process is of.
+pub(crate) struct Units<'a> {
+    all: Vec<Unit<'a>>,
+    of_pid: HashMap<u32, usize>,
+}
+
+impl<'a> Units<'a> {
+    /// Finds the units of a look.
+    pub(crate) fn of(world: &World<'a>) -> Self {
+        let roots: BTreeMap<u32, &Process> = starts(world)
+            .into_iter()
+            .map(|process| top(world, process))
+            .map(|root| (root.pid(), root))
+            .collect();
+        let is_root = |pid| roots.contains_key(&pid);
+        let all: Vec<Unit<'_>> = roots
+            .values()
+            .map(|root| unit(world, root, is_root))
+            .collect();
+        let of_pid = all
+            .iter()
+            .enumerate()
+            .flat_map(|(at, unit)| unit.all().map(move |pid| (pid, at)))
+            .collect();
+        Self { all, of_pid }
+    }
+
+    /// Returns the unit that a process is of.
+    pub(crate) fn with(&self, pid: u32) -> Option<&Unit<'a>> {
+        self.of_pid.get(&pid).and_then(|at| self.all.get(*at))
+    }
+
+    pub(crate) fn iter(&self) -> std::slice::Iter<'_, Unit<'a>> {
+        self.all.iter()
+    }
+}
+
+fn unit<'a>(world: &World<'a>, root: &'a Process, is_root: impl Fn(u32) -> bool) -> Unit<'a> {
+    let mut unit = Unit::below(world, root, is_root);
+    unit.fit = unit
+        .all()
+        .filter_map(|pid| world.fit(pid))
+        .max_by_key(|fit| (fit.found.strength, fit.found.part));
+    unit.record = world.record_of_shim(root);
+    let census = unit
+        .all()
+        .find_map(|pid| world.recorded(world.process(pid)?));
+    unit.census = census;
+    unit
 }
 
 /// The processes that are judged because something says that they are, or were, a client's.

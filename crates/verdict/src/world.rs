@@ -1,10 +1,10 @@
 //! The look with what is asked of it again and again: children, and which configured server a process fits.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clients::{Match, Matcher, Part, Strength};
 use inventory::{Process, Snapshot, TcpSocket};
-use model::{LaunchRecord, LinkRole};
+use model::{ChildSeen, LaunchRecord, LinkRole};
 
 use crate::Input;
 
@@ -14,7 +14,17 @@ pub(crate) struct World<'a> {
     children: HashMap<u32, Vec<u32>>,
     fits: BTreeMap<u32, Fit>,
     shims: HashMap<u32, Vec<&'a LaunchRecord>>,
+    recorded: HashMap<u32, Vec<Recorded<'a>>>,
     tcp: HashMap<u64, Vec<&'a TcpSocket>>,
+}
+
+/// What a launch record says about a process below its client.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Recorded<'a> {
+    /// The record of the client's connection.
+    pub(crate) record: &'a LaunchRecord,
+    /// The process as it was then.
+    pub(crate) child: &'a ChildSeen,
 }
 
 /// Which configured server a process fits best.
@@ -54,6 +64,13 @@ impl<'a> World<'a> {
                 shims.entry(shim.process.id.pid).or_default().push(record);
             }
         }
+        let mut recorded: HashMap<u32, Vec<Recorded<'_>>> = HashMap::new();
+        for record in input.launches {
+            for child in &record.children {
+                let of_pid = recorded.entry(child.process.id.pid).or_default();
+                of_pid.push(Recorded { record, child });
+            }
+        }
         let mut tcp: HashMap<u64, Vec<&TcpSocket>> = HashMap::new();
         for socket in &input.snapshot.tcp {
             tcp.entry(socket.inode).or_default().push(socket);
@@ -63,6 +80,7 @@ impl<'a> World<'a> {
             children,
             fits,
             shims,
+            recorded,
             tcp,
         }
     }
@@ -92,18 +110,16 @@ impl<'a> World<'a> {
 
     /// Returns everything below a process, without the trees below `cut`.
     pub(crate) fn descendants(&self, pid: u32, cut: impl Fn(u32) -> bool) -> Vec<u32> {
-        let mut found = Vec::new();
+        let mut found = BTreeSet::new();
         let mut open = vec![pid];
         while let Some(at) = open.pop() {
             for child in self.children.get(&at).into_iter().flatten() {
-                if !cut(*child) && *child != pid && !found.contains(child) {
-                    found.push(*child);
+                if !cut(*child) && *child != pid && found.insert(*child) {
                     open.push(*child);
                 }
             }
         }
-        found.sort_unstable();
-        found
+        found.into_iter().collect()
     }
 
     /// Returns the launch record whose shim this process is.
@@ -117,6 +133,26 @@ impl<'a> World<'a> {
             .iter()
             .find(is_this)
             .copied()
+    }
+
+    /// Returns what a record says about this very process, the last that saw it.
+    pub(crate) fn recorded(&self, process: &Process) -> Option<Recorded<'a>> {
+        let of_pid = self.recorded.get(&process.pid())?.iter();
+        of_pid
+            .filter(|seen| seen.child.process.id.same(&process.id))
+            .max_by_key(|seen| seen.child.last_seen)
+            .copied()
+    }
+
+    /// Returns what records say about processes that do not live any more.
+    pub(crate) fn recorded_dead(&self) -> impl Iterator<Item = Recorded<'a>> {
+        let gone = |seen: &&Recorded<'_>| {
+            let id = &seen.child.process.id;
+            let same_boot = id.boot_id == self.snapshot().boot_id;
+            let lives = |process: &Process| process.id.same(id) && !process.is_zombie();
+            same_boot && !self.process(id.pid).is_some_and(lives)
+        };
+        self.recorded.values().flatten().filter(gone).copied()
     }
 
     /// Returns what is known of a TCP socket.

@@ -96,7 +96,12 @@ fn the_writer_of_a_pipe_is_named_with_its_descriptor_and_its_end_is_proven() {
     let mut stdin = reader.take_stdin();
     stdin.write_all(b"never read").unwrap();
 
-    let held = look();
+    let mut held = look();
+    closer(
+        &Live::open().unwrap(),
+        &mut held,
+        &BTreeSet::from([reader.pid()]),
+    );
     drop(stdin);
     let closed = look();
 

@@ -211,7 +211,11 @@ fn holders_of_one_pipe_are_split_by_what_they_can_do_with_it() {
         pipe.readers().map(|end| end.pid).collect::<Vec<_>>(),
         [4, 5]
     );
-    assert_eq!(pipe.unread_bytes.value(), Some(&3));
+    assert_eq!(
+        pipe.hung_up.value(),
+        None,
+        "nobody asks a pipe with a writer"
+    );
 }
 
 #[test]

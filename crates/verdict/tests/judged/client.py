@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
+KEPT = []
 SERVER = ["python3", os.path.join(FOLDER, "server.py"), "--stdio"]
 
 
@@ -22,6 +23,11 @@ def pipes(argv=SERVER, **more):
     return child
 
 
+def pipes_kept():
+    KEPT.append(pipes())
+    return KEPT[-1]
+
+
 def socketpair(argv=SERVER):
     # As Node does: one pair for each direction, and no pipe at all.
     in_ours, in_theirs = socket.socketpair()
@@ -34,12 +40,68 @@ def socketpair(argv=SERVER):
     return child
 
 
+def below(pid):
+    with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
+        return [int(child) for child in children.read().split()]
+
+
+def fake(name, *words):
+    """Starts a program of this name from the folder; the second line it says is the pid of what it left."""
+    child = pipes(["python3", os.path.join(FOLDER, name), *words])
+    say("helper", child.stdout.readline().decode().strip())
+    return child
+
+
 def main(style):
     helpers = []
     if style == "pipes":
         server = pipes()
     elif style.startswith("flag:"):
         server = pipes(SERVER + [style[5:]])
+    elif style in ("two", "generations"):
+        server = pipes(SERVER + ["--old"] if style == "generations" else SERVER)
+        say("other", pipes_kept().pid)
+        if style == "two":
+            server.stdin.close()
+            server.stdout.close()
+    elif style == "wrapper-killed":
+        wrapper = pipes(["sh", "-c", " ".join(SERVER) + "; true"])
+        (inner,) = below(wrapper.pid)
+        wrapper.kill()
+        wrapper.wait()
+        wrapper.stdin.close()
+        wrapper.stdout.close()
+        say("server", inner)
+        server = None
+    elif style == "probe":
+        # Gone before its server has said a word.
+        server = subprocess.Popen(SERVER + ["--mute"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        say("server", server.pid)
+        say("client", os.getpid())
+        say("done")
+        os._exit(0)
+    elif style == "loop":
+        server = pipes(["sh", "-c", "while :; do " + " ".join(SERVER) + "; sleep 2; done"])
+    elif style in ("browser", "worker"):
+        server = pipes(SERVER + ["--" + style])
+        say("helper", server.stdout.readline().decode().strip())
+    elif style == "docker":
+        server = fake("docker", "run", "-i", "--rm", "mcp/fixture")
+    elif style == "ssh":
+        server = fake("ssh", "-M", "host", "server")
+        user = socket.socket(socket.AF_UNIX)
+        user.connect(os.path.join(FOLDER, "master.%d" % server.pid))
+        KEPT.append(user)
+    elif style == "names":
+        # Words that servers have, too, in the path and the arguments of what is none.
+        job = os.path.join(FOLDER, "mcp-server-claude")
+        os.makedirs(job, exist_ok=True)
+        with open(os.path.join(job, "pytest.py"), "w") as text:
+            text.write("import signal\nsignal.pause()\n")
+        server = subprocess.Popen(["python3", os.path.join(job, "pytest.py"), "node", "mcp"],
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+    elif style == "token":
+        server = pipes(SERVER + ["--token=hunter2"])
     elif style == "gateway":
         server = pipes(SERVER + ["--gateway"])
         say("inner", server.stdout.readline().decode().strip())
@@ -86,9 +148,11 @@ def main(style):
             server.pid = int(told.read())
     else:
         raise SystemExit("no such style: " + style)
-    say("server", server.pid)
+    if server:
+        say("server", server.pid)
     for helper in helpers:
         say("helper", helper.pid)
+    say("client", os.getpid())
     say("done")
     sys.stdin.readline()
 
