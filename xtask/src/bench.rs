@@ -2,14 +2,20 @@
 
 use crate::{
     options::Options,
-    shell::{Trouble, cargo, run as show, say},
+    shell::{Trouble, cargo, run as show, say, target},
 };
 
 /// Each is a program in `e2e/benches/`.
-const BENCHES: &[(&str, &str)] = &[(
-    "append",
-    "how long a record takes until it is on disk, alone and with many writers",
-)];
+const BENCHES: &[(&str, &str)] = &[
+    (
+        "append",
+        "how long a record takes until it is on disk, alone and with many writers",
+    ),
+    (
+        "inventory",
+        "what a look at all processes costs beside lsof and ps",
+    ),
+];
 
 /// Runs one measurement, or lists them all.
 pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
@@ -24,5 +30,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
             "there is no measurement named {name}"
         )));
     }
-    show(cargo(&["bench", "--locked", "-p", "e2e", "--bench", name]))
+    let mut bench = cargo(&["bench", "--locked", "-p", "e2e", "--bench", name]);
+    if name == "inventory" {
+        show(cargo(&["build", "--locked", "--release", "-p", "lych"]))?;
+        bench.env("LYCH_BENCH_PROGRAM", target().join("release/lych"));
+    }
+    show(bench)
 }

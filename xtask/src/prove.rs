@@ -23,6 +23,16 @@ struct Proof {
 
 const PROOFS: &[Proof] = &[
     Proof {
+        name: "corpus",
+        claim: "every kind of leftover is called by its name, and its living twin is left alone",
+        n: 1,
+    },
+    Proof {
+        name: "reuse",
+        claim: "no later holder of a number is taken for an earlier one",
+        n: 10_000,
+    },
+    Proof {
         name: "crash",
         claim: "the daemon killed at any moment loses no acknowledged record and sends nothing unrecorded",
         n: 200,

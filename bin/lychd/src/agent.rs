@@ -10,6 +10,7 @@ use wire::{Refusal, Reply, Welcome};
 
 use crate::{
     admission::{self, Guest},
+    census,
     daemon::Daemon,
     watch::{self, Closed, Watched, Wire},
 };
@@ -91,6 +92,10 @@ async fn admitted(
         session,
         connection,
     };
+    let census = guest.chain.holder().ok().map(|holder| {
+        let holder = holder.process.id.clone();
+        tokio::spawn(census::keep(Arc::clone(daemon), connection, holder))
+    });
     let stop = daemon.stop.child_token();
     let wire = Wire::default();
     let watched = watch::all(daemon, who, guest.chain, &wire, &stop);
@@ -105,6 +110,9 @@ async fn admitted(
     let events = move |event| heard.hear(who, &event);
     let ended = mcp::serve(connection, Arc::new(daemon.gateway.clone()), events).await;
     let closed = Closed::of(ended.as_ref().ok(), daemon.clock.now());
+    if let Some(census) = census {
+        census.abort();
+    }
     end(daemon, who, watched, &wire, closed).await;
     ended
         .map(drop)

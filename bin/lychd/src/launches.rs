@@ -7,7 +7,8 @@ use std::{
 };
 
 use model::{
-    ConnectionId, LaunchRecord, LinkRole, LinkSeen, ProcessId, ProcessRef, SessionId, Wall,
+    ChildSeen, ConnectionId, LaunchRecord, LinkRole, LinkSeen, ProcessId, ProcessRef, SessionId,
+    Wall,
 };
 
 use crate::notes::Notes;
@@ -86,6 +87,17 @@ impl Launches {
                     process: process.clone(),
                     at,
                 });
+            }
+            hit
+        });
+    }
+
+    /// Notes what hangs below the client of a connection.
+    pub(crate) fn census(&self, connection: ConnectionId, children: Vec<ChildSeen>, notes: &Notes) {
+        self.change(notes, |record| {
+            let hit = record.connection == connection;
+            if hit {
+                record.children.clone_from(&children);
             }
             hit
         });

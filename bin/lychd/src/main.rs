@@ -4,6 +4,7 @@
 
 mod admission;
 mod agent;
+mod census;
 mod daemon;
 mod launches;
 mod notes;

@@ -9,4 +9,6 @@ mod orphans;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod reuse;
+#[cfg(test)]
 mod scene;
