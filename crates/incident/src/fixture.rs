@@ -82,7 +82,6 @@ impl Fake {
                     process: None,
                 })),
                 revoked_at: None,
-                children: Vec::new(),
             }),
             refusal: Some(Refusal {
                 seq: 60,
