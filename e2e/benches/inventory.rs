@@ -30,12 +30,16 @@ const SIZES: [(usize, usize); 3] = [(500, 9), (2_000, 7), (5_000, 5)];
 /// What a client with many servers has.
 const SERVERS: usize = 20;
 
+/// How many hold the one pipe of the last row.
+const HOLDERS: usize = 1_000;
+
 /// The fields that ps(1) is asked for: those that every look of ours has, too.
 const FIELDS: &str = "pid,ppid,pgid,sess,user,stat,etime,rss,args";
 
 fn main() {
     match env::args().nth(1).as_deref() {
         Some("--client") => client(),
+        Some("--holders") => holders(),
         Some(_) | None => measure(),
     }
 }
@@ -75,6 +79,28 @@ fn client() {
     }
 }
 
+/// Starts a thousand processes that hold the write end of one pipe.
+fn holders() {
+    let (_reader, writer) = io::pipe().expect("a pipe");
+    let mut kept: Vec<Child> = (0..HOLDERS)
+        .map(|_| {
+            Command::new("/bin/sh")
+                .args(["-c", "read x"])
+                .stdin(Stdio::piped())
+                .stdout(writer.try_clone().expect("a copy"))
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("a holder")
+        })
+        .collect();
+    println!("ready");
+    let _ = io::stdin().read(&mut [0]);
+    for child in &mut kept {
+        drop(child.stdin.take());
+        let _ = child.wait();
+    }
+}
+
 /// The farm; it ends with its clients' inputs.
 struct Farm {
     clients: Vec<(Child, ChildStdin)>,
@@ -82,21 +108,25 @@ struct Farm {
 
 impl Farm {
     fn grow(&mut self, to: usize) {
-        let own = env::current_exe().expect("this program");
         while self.clients.len() * SERVERS < to {
-            let mut child = Command::new(&own)
-                .arg("--client")
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("a client");
-            let stdin = child.stdin.take().expect("its input");
-            let mut line = String::new();
-            let mut out = BufReader::new(child.stdout.take().expect("its output"));
-            out.read_line(&mut line).expect("its first line");
-            assert_eq!(line, "ready\n");
-            self.clients.push((child, stdin));
+            self.add("--client");
         }
+    }
+
+    fn add(&mut self, what: &str) {
+        let own = env::current_exe().expect("this program");
+        let mut child = Command::new(&own)
+            .arg(what)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a client");
+        let stdin = child.stdin.take().expect("its input");
+        let mut line = String::new();
+        let mut out = BufReader::new(child.stdout.take().expect("its output"));
+        out.read_line(&mut line).expect("its first line");
+        assert_eq!(line, "ready\n");
+        self.clients.push((child, stdin));
     }
 }
 
@@ -181,38 +211,50 @@ fn measure() {
     out.write_all(head.as_bytes()).expect("an output");
     for (size, rounds) in SIZES {
         farm.grow(size);
-        let mut costs: [Vec<Cost>; 3] = Default::default();
-        for _ in 0..rounds {
-            let [ours, ps, lsof] = &mut costs;
-            ours.push(cost(&[lych, "--home", &home, "ps", "--json"]));
-            ps.push(cost(&["ps", "-axo", FIELDS]));
-            lsof.push(cost(&["lsof", "-nP"]));
-        }
-        let [ours, ps, lsof] = costs.map(|costs| {
-            (
-                median(&costs, |cost| cost.processor),
-                median(&costs, |cost| cost.wall),
-            )
-        });
-        let count = fs::read_dir("/proc")
-            .expect("the processes")
-            .flatten()
-            .filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
-            .count();
-        let per = ours.0 * 1000.0 / f64::from(u32::try_from(count).unwrap_or(u32::MAX));
-        let line = format!(
-            "| {count} | {} | {:.0}, {:.0} | {:.0}, {:.0} | {:.0}, {:.0} | {:.2} | {:.2} | {:.2} | {per:.0} |\n",
-            load(),
-            ours.0,
-            ours.1,
-            ps.0,
-            ps.1,
-            lsof.0,
-            lsof.1,
-            ours.0 / lsof.0,
-            ours.0 / ps.0,
-            ours.1 / lsof.1,
-        );
+        let line = round(lych, &home, rounds);
         out.write_all(line.as_bytes()).expect("an output");
     }
+    drop(farm);
+    let mut farm = Farm {
+        clients: Vec::new(),
+    };
+    farm.add("--holders");
+    let line = round(lych, &home, 9);
+    out.write_all(format!("the same, one pipe held by {HOLDERS} processes:\n{line}").as_bytes())
+        .expect("an output");
+}
+
+/// Runs the three in turn, so often, and returns the row of the table.
+fn round(lych: &str, home: &str, rounds: usize) -> String {
+    let mut costs: [Vec<Cost>; 3] = Default::default();
+    for _ in 0..rounds {
+        let [ours, ps, lsof] = &mut costs;
+        ours.push(cost(&[lych, "--home", home, "ps", "--json"]));
+        ps.push(cost(&["ps", "-axo", FIELDS]));
+        lsof.push(cost(&["lsof", "-nP"]));
+    }
+    let [ours, ps, lsof] = costs.map(|costs| {
+        (
+            median(&costs, |cost| cost.processor),
+            median(&costs, |cost| cost.wall),
+        )
+    });
+    let entries = fs::read_dir("/proc").expect("the processes").flatten();
+    let count = entries
+        .filter(|entry| entry.file_name().to_string_lossy().parse::<u32>().is_ok())
+        .count();
+    let per = ours.0 * 1000.0 / f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    format!(
+        "| {count} | {} | {:.0}, {:.0} | {:.0}, {:.0} | {:.0}, {:.0} | {:.2} | {:.2} | {:.2} | {per:.0} |\n",
+        load(),
+        ours.0,
+        ours.1,
+        ps.0,
+        ps.1,
+        lsof.0,
+        lsof.1,
+        ours.0 / lsof.0,
+        ours.0 / ps.0,
+        ours.1 / lsof.1,
+    )
 }

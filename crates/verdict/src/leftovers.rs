@@ -42,6 +42,12 @@ pub(crate) fn leftovers<'a>(world: &World<'a>, is_told: impl Fn(u32) -> bool) ->
     found
 }
 
+/// Returns the process that a record saw it below, if that one still lives: then somebody accounts for it.
+pub(crate) fn recorded_parent(world: &World<'_>, process: &Process) -> Option<u32> {
+    let seen = world.recorded(process)?;
+    (!parent_is_dead(world, seen)).then_some(seen.child.ppid)
+}
+
 /// Tells whether a record saw a process below a parent that is gone.
 pub(crate) fn is_recorded(world: &World<'_>, process: &Process) -> bool {
     matches!(tie(world, process), Some(Tie::Recorded(_)))

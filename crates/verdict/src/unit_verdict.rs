@@ -84,6 +84,11 @@ impl Case<'_, '_> {
         if leftovers::is_recorded(self.world, self.unit.root) {
             return self.decide_leftover();
         }
+        if let Some(above) = leftovers::recorded_parent(self.world, self.unit.root) {
+            let what = format!("a record saw it below pid {above}, which lives");
+            self.note(Source::LaunchRecord, Weight::Medium, what);
+            return (Verdict::Live, Confidence::Inferred);
+        }
         self.note(
             Source::Descriptors,
             Weight::Medium,

@@ -13,19 +13,21 @@ use serde_json::Value;
 use sys::process::Handle;
 use testkit::{Deadline, wait_until};
 
-const CLIENT: &str = include_str!("../../../../crates/verdict/tests/judged/client.py");
-const SERVER: &str = include_str!("../../../../crates/verdict/tests/judged/server.py");
+pub(crate) const CLIENT: &str = include_str!("../../../../crates/verdict/tests/judged/client.py");
+pub(crate) const SERVER: &str = include_str!("../../../../crates/verdict/tests/judged/server.py");
 
 /// A user to run programs as; only root can choose another than itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum User {
     Own,
     Nobody,
+    /// Neither the test's own nor the one that fixtures run as.
+    Stranger,
 }
 
 impl User {
     /// The words to put before a command.
-    fn prefix(self) -> &'static [&'static str] {
+    pub(crate) fn prefix(self) -> &'static [&'static str] {
         match self {
             Self::Own => &["env"],
             Self::Nobody => &[
@@ -37,15 +39,38 @@ impl User {
                 "--clear-groups",
                 "--",
             ],
+            Self::Stranger => &[
+                "setpriv",
+                "--reuid",
+                "65533",
+                "--regid",
+                "65533",
+                "--clear-groups",
+                "--",
+            ],
         }
     }
 
     /// Another user may not enter the folders that root's path leads through.
-    fn path(self) -> OsString {
+    pub(crate) fn path(self) -> OsString {
         match self {
             Self::Own => std::env::var_os("PATH").unwrap(),
-            Self::Nobody => "/usr/bin:/bin".into(),
+            Self::Nobody | Self::Stranger => "/usr/bin:/bin".into(),
         }
+    }
+
+    /// Returns whom files must be given to so that they are this user's.
+    pub(crate) const fn uid(self) -> Option<u32> {
+        match self {
+            Self::Own => None,
+            Self::Nobody => Some(65534),
+            Self::Stranger => Some(65533),
+        }
+    }
+
+    /// Returns a third user, if the test may become one.
+    pub(crate) fn stranger() -> Option<Self> {
+        Self::other().map(|_| Self::Stranger)
     }
 
     /// Returns another user than the test's own, if the test may become one.

@@ -209,3 +209,66 @@ fn a_snapshot_reads_back_as_it_was_written() {
 
     assert_eq!(back, snapshot);
 }
+
+#[test]
+fn a_look_costs_sixteen_calls_a_process_and_one_or_two_a_descriptor() {
+    // One pipe that all of them hold: the costly case of those who ask per descriptor who else has it.
+    let (shared, _reader) = {
+        let (reader, writer) = std::io::pipe().unwrap();
+        (writer, reader)
+    };
+    let children: Vec<Reader> = (0..60).map(|_| Reader(held(&shared))).collect();
+
+    let before = sys::procfs::calls();
+    let snapshot = look();
+    let calls = sys::procfs::calls() - before;
+
+    let of_pipes = |process: &Process| {
+        let pipes = process
+            .open()
+            .filter(|open| matches!(open.target, Target::Pipe { .. }));
+        pipes.count()
+    };
+    let allowed: usize = snapshot
+        .processes
+        .iter()
+        .map(|process| 16 + process.open().count() + of_pipes(process))
+        .sum();
+    // A pipe without a writer in sight is asked itself; and processes come and go under the look.
+    let unwritten = snapshot
+        .pipes
+        .iter()
+        .filter(|pipe| pipe.writers().next().is_none());
+    let allowed = allowed + 8 * unwritten.count() + 200;
+    assert!(
+        calls <= u64::try_from(allowed).unwrap(),
+        "{calls} calls for {} processes, {allowed} allowed",
+        snapshot.processes.len()
+    );
+    let inode = shared_inode(&snapshot, children[0].pid());
+    let pipe = snapshot.pipe(inode).unwrap();
+    assert_eq!(pipe.writers().count(), children.len() + 1);
+}
+
+/// A shell with the end at its standard error.
+fn held(shared: &std::io::PipeWriter) -> Child {
+    let mut child = Command::new("sh")
+        .args(["-c", "echo ready; read x"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(shared.try_clone().unwrap())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let out = child.stdout.as_mut().unwrap();
+    BufReader::new(out).read_line(&mut line).unwrap();
+    child
+}
+
+fn shared_inode(snapshot: &Snapshot, pid: u32) -> u64 {
+    let open = find(snapshot, pid).descriptor(2).unwrap();
+    let Target::Pipe { inode } = open.target else {
+        panic!("{open:?}");
+    };
+    inode
+}

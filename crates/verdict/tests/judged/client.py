@@ -72,6 +72,7 @@ def main(style):
         wrapper.stdin.close()
         wrapper.stdout.close()
         say("server", inner)
+        say("other", pipes_kept().pid)
         server = None
     elif style == "probe":
         # Gone before its server has said a word.
@@ -80,6 +81,8 @@ def main(style):
         say("client", os.getpid())
         say("done")
         os._exit(0)
+    elif style == "mute":
+        server = subprocess.Popen(SERVER + ["--mute"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     elif style == "loop":
         server = pipes(["sh", "-c", "while :; do " + " ".join(SERVER) + "; sleep 2; done"])
     elif style in ("browser", "worker"):

@@ -1,9 +1,12 @@
 //! What only looks like an orphan is never proven to be one.
 
-use model::Known;
-use verdict::{Confidence, LogFacts, Verdict};
+use std::process::{Command, Stdio};
 
-use crate::scene::{Judged, Scene, evidence, fifo, write};
+use model::Known;
+use testkit::Leftover;
+use verdict::{Confidence, Finding, LogFacts, Suggest, Verdict};
+
+use crate::scene::{Judged, Scene, evidence, fifo, wait_until, write};
 
 const JOB: &str = "import os, signal, sys\n\
     open(os.path.join(os.path.dirname(sys.argv[0]), 'fifo'), 'w').write(str(os.getpid()))\n\
@@ -114,4 +117,98 @@ fn the_innocent_neighbours_of_this_very_test_are_no_findings() {
 
     assert!(judged.of_pid(std::process::id()).is_none());
     assert!(judged.of_pid(scene.client()).is_none());
+}
+
+/// Runs what a person would type, and returns what is said of the processes that stay.
+fn typed(script: &str, stay: usize) -> Vec<(u32, Option<Finding>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home(folder);
+    let shell = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(home.0.path())
+        .env("TMUX_TMPDIR", home.0.path())
+        .env("FIXTURE_HOME", home.0.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .unwrap();
+    assert!(shell.success(), "{script}");
+    wait_until(|| Leftover::of(home.0.path()).len() >= stay);
+
+    let judged = Judged::of(&[], &[], &LogFacts::default());
+
+    let stayed = Leftover::of(home.0.path());
+    let said = stayed
+        .iter()
+        .map(|one| (one.pid, judged.of_pid(one.pid).cloned()));
+    said.collect()
+}
+
+/// A folder whose processes are ended with it.
+struct Home(tempfile::TempDir);
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        wait_until(|| {
+            let left = Leftover::of(self.0.path());
+            for one in &left {
+                let pid = one.pid.to_string();
+                let _ = Command::new("kill").args(["-KILL", &pid]).status();
+            }
+            left.is_empty()
+        });
+    }
+}
+
+#[track_caller]
+fn is_left_alone(said: &[(u32, Option<Finding>)]) {
+    for (pid, found) in said {
+        let told = found.as_ref().map(|one| (one.verdict, one.confidence));
+        assert!(told.is_none(), "pid {pid} is called {told:?}");
+    }
+}
+
+#[test]
+fn a_terminal_multiplexer_and_what_runs_in_it_are_left_alone() {
+    is_left_alone(&typed(
+        "tmux -L lych -f /dev/null new-session -d 'exec sleep 1000'",
+        2,
+    ));
+}
+
+#[test]
+fn a_web_server_of_python_is_left_alone() {
+    let serve = "setsid python3 -m http.server --bind 127.0.0.1 0 </dev/null >log 2>&1 &";
+    is_left_alone(&typed(serve, 1));
+}
+
+#[test]
+fn a_build_in_a_session_of_its_own_behind_a_finished_pipe_is_left_alone() {
+    let build = "echo all | setsid sh -c 'sleep 1000; true' >log 2>&1 &";
+    is_left_alone(&typed(build, 2));
+}
+
+/// There is no server to log in to here, so a fake has ssh's name and shape: adopted, `/dev/null`, one connection.
+#[test]
+fn a_tunnel_of_ssh_is_left_alone() {
+    let tunnel = "exec 3>ready; python3 -c 'import socket, subprocess
+server = socket.create_server((\"127.0.0.1\", 0))
+ours = socket.create_connection(server.getsockname())
+subprocess.Popen([\"ssh\", \"-c\", \"sleep 1000; true\", \"-fN\", \"host\"], executable=\"/bin/sh\",
+    pass_fds=[ours.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)'";
+    is_left_alone(&typed(tunnel, 1));
+}
+
+#[test]
+fn a_job_that_lost_both_its_neighbours_in_a_pipeline_is_reported_and_never_proven() {
+    let job = "echo x | nohup sh -c 'sleep 1000; true' 2>/dev/null | true &";
+    let said = typed(job, 2);
+
+    for (pid, found) in said {
+        if let Some(found) = found {
+            assert_ne!(found.confidence, Confidence::Proven, "pid {pid}");
+            assert_eq!(found.suggest, Suggest::Report, "pid {pid}");
+        }
+    }
 }
