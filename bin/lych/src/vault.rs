@@ -6,7 +6,12 @@ use model::{Exit, Explain, Fault, Home, Secret, SecretName};
 use serde_json::Value;
 use wire::operator::{Request, SecretText};
 
-use crate::{daemon, operator::Operator, ui};
+use crate::{
+    daemon,
+    operator::Operator,
+    pin::{self, PinArgs},
+    ui,
+};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Vault {
@@ -24,7 +29,11 @@ pub(crate) enum Vault {
         name: SecretName,
         #[command(flatten)]
         source: Source,
+        #[command(flatten)]
+        pin: PinArgs,
     },
+    /// Choose how presence is established for acts that widen what agents may do.
+    Presence(Presence),
     /// Remove a secret.
     Remove {
         /// Its name.
@@ -44,6 +53,30 @@ pub(crate) struct Add {
     header: String,
     #[command(flatten)]
     source: Source,
+    #[command(flatten)]
+    pin: PinArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Presence {
+    #[command(flatten)]
+    rule: Rule,
+    #[command(flatten)]
+    pin: PinArgs,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Rule {
+    /// Ask for a PIN; the new one is read from this descriptor.
+    #[arg(long, value_name = "N")]
+    new_pin_fd: Option<i32>,
+    /// Ask for a PIN; the new one is asked for on the terminal.
+    #[arg(long)]
+    new_pin: bool,
+    /// Ask for nothing.
+    #[arg(long)]
+    none: bool,
 }
 
 #[derive(Debug, Args)]
@@ -95,15 +128,16 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
                 destinations: add.destinations,
                 header: Some(add.header),
             };
-            Operator::connect(home)?.ask(&request)?;
+            add.pin.ask(&mut Operator::connect(home)?, &request)?;
             ui::note(&format!("Secret {name} is sealed with where it may go."));
         }
-        Vault::Rotate { name, source } => {
+        Vault::Rotate { name, source, pin } => {
             let value = source.read()?;
-            Operator::connect(home)?.ask(&Request::VaultRotate {
+            let request = Request::VaultRotate {
                 name: name.clone(),
                 value,
-            })?;
+            };
+            pin.ask(&mut Operator::connect(home)?, &request)?;
             ui::note(&format!(
                 "Secret {name} has a new value. Revoke the old one where it was issued."
             ));
@@ -114,8 +148,27 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
                 "Secret {name} is removed. It is still valid where it was issued."
             ));
         }
+        Vault::Presence(args) => return presence(home, &args),
         Vault::List { json } => return list(home, json),
     }
+    Ok(Exit::Done)
+}
+
+fn presence(home: &Home, args: &Presence) -> Result<Exit, Explain> {
+    let new = match args.rule.new_pin_fd {
+        Some(fd) => Some(daemon::from_fd(fd)?),
+        None if args.rule.new_pin => Some(pin::new_from_terminal()?),
+        None => None,
+    };
+    let request = Request::PresenceChoose {
+        pin: new.as_ref().map(pin::text),
+    };
+    args.pin.ask(&mut Operator::connect(home)?, &request)?;
+    ui::note(if new.is_some() {
+        "Presence is `pin`: acts that widen what agents may do ask for it."
+    } else {
+        "Presence is `none`: nothing asks before authority is widened."
+    });
     Ok(Exit::Done)
 }
 
