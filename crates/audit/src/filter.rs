@@ -13,6 +13,8 @@ pub struct CallFilter {
     pub since: Option<Wall>,
     /// In one of these states; empty for any.
     pub states: Vec<CallState>,
+    /// At most so many, the newest; none for all. Then the log is read from its end, as far as needed.
+    pub last: Option<usize>,
 }
 
 impl CallFilter {

@@ -20,6 +20,7 @@ mod segment;
 mod structure;
 mod tail;
 mod verify;
+mod walk;
 
 pub use certificate::Certificate;
 pub use clear::{
@@ -42,6 +43,7 @@ pub use scan::{Batch, End, Epoch, Record, Scan, Signatures, Step, Stop};
 pub use segment::{CARRIED, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file};
 pub use tail::Tail;
 pub use verify::{VerifyOptions, verify};
+pub use walk::{Walked, parts, walk};
 
 /// The longest run of bytes between two commits: a reader holds at most this much before it can believe any of it.
 pub const MAX_BATCH: usize = 1024 * 1024;

@@ -18,7 +18,7 @@ use crate::{
     certificate::Certificate,
     header::Header,
     report::FirstBad,
-    segment::{CARRIED, Loaded, Place},
+    segment::{CARRIED, Place, Window, segment_file},
     tail::Tail,
 };
 
@@ -103,6 +103,8 @@ pub struct End {
 pub struct Batch<'a> {
     data: &'a [u8],
     segment: u64,
+    /// Where `data` begins in the segment.
+    base: usize,
     frames: &'a [Accepted],
     /// The daemon run they stand in.
     pub epoch: Epoch,
@@ -134,10 +136,10 @@ pub struct Record<'a> {
 impl<'a> Batch<'a> {
     /// Returns the records in order.
     pub fn records(&self) -> impl Iterator<Item = Record<'a>> + use<'a> {
-        let (data, segment) = (self.data, self.segment);
+        let (data, segment, base) = (self.data, self.segment, self.base);
         self.frames
             .iter()
-            .map(move |frame| frame.record(data, segment))
+            .map(move |frame| frame.record(data, segment, base))
     }
 }
 
@@ -148,11 +150,12 @@ pub struct Scan {
     log_id: LogId,
     signatures: Signatures,
     index: u64,
-    loaded: Option<Loaded>,
+    window: Option<Window>,
     /// What takes the place of the segments that were given up.
     certificate: Option<Certificate>,
     /// Whether the next segment was there before this one was read: it is complete then.
     sealed: bool,
+    /// Where the next batch begins in the segment.
     offset: usize,
     next_seq: Seq,
     /// What the next record's `prev` must be.
@@ -186,7 +189,7 @@ impl Scan {
             log_id,
             signatures,
             index: 0,
-            loaded: None,
+            window: None,
             certificate: None,
             sealed: false,
             offset: 0,
@@ -235,7 +238,7 @@ impl Scan {
     /// The log is not what was written, was written by a later version, or cannot be read.
     pub fn step(&mut self) -> Result<Step<'_>, Stop> {
         loop {
-            if self.loaded.is_none() {
+            if self.window.is_none() {
                 match self.load_first()? {
                     First::None => return self.end(None),
                     First::Carried => return self.carried(),
@@ -249,18 +252,24 @@ impl Scan {
                         return self.batch();
                     }
                     Err(batch::Fault::Unknown(what)) => return Err(Stop::Unknown(what)),
+                    // Whom to blame depends on what follows: it has to be in the window.
+                    Err(batch::Fault::Bad(_)) if self.slide()? => continue,
                     Err(batch::Fault::Bad(bad)) => bad,
                 },
-                Collected::Cut(bad) => bad,
-                Collected::Nothing => {
-                    if !self.sealed && !self.reload_if_followed()? {
+                Collected::TooLong(bad) => bad,
+                Collected::Cut(..) if self.slide()? => continue,
+                Collected::Cut(frames, at) => {
+                    if !frames.is_empty() || self.used()? > self.offset {
+                        self.cut(&frames, at)
+                    } else if self.sealed {
+                        self.load_next()?;
+                        continue;
+                    } else if self.reload_if_followed()? {
+                        // Read again, it may hold more than it did.
+                        continue;
+                    } else {
                         return self.end(None);
                     }
-                    // Read again, it may hold more than it did.
-                    if self.sealed && matches!(self.collect(), Collected::Nothing) {
-                        self.load_next()?;
-                    }
-                    continue;
                 }
             };
             if let Some(tail) = self.behind(bad)? {
@@ -270,12 +279,13 @@ impl Scan {
     }
 
     fn batch(&self) -> Result<Step<'_>, Stop> {
-        let (Some(loaded), Some(epoch)) = (&self.loaded, self.epoch) else {
+        let (Some(window), Some(epoch)) = (&self.window, self.epoch) else {
             return self.end(None);
         };
         Ok(Step::Batch(Batch {
-            data: &loaded.data,
+            data: &window.data,
             segment: self.index,
+            base: window.base,
             frames: &self.frames,
             epoch,
             next_seq: self.next_seq,
@@ -289,6 +299,7 @@ impl Scan {
         Ok(Step::Batch(Batch {
             data: certificate.bytes(),
             segment: CARRIED,
+            base: 0,
             frames: &self.frames,
             epoch,
             next_seq: self.next_seq,
@@ -303,37 +314,74 @@ impl Scan {
         if self.reload_if_followed()? {
             return Ok(None);
         }
-        let tail = self.tail(bad);
-        let goes_on = self.loaded.as_ref().is_some_and(|loaded| loaded.goes_on);
+        let before = self.on_file(|window, at| window.fingerprint(at))?;
+        let offset = self.offset;
+        if self.on_file_mut(|window| window.refresh(offset))? {
+            return Ok(None);
+        }
+        let used = self.used()?;
+        let tail = self.tail(bad, used)?;
+        let goes_on = self.on_file(|window, _| window.len())? > used;
         if tail.acknowledged.is_some() || !goes_on {
             return Ok(Some(tail));
         }
         for _ in 0..LOOKS {
             thread::sleep(LOOK_AGAIN);
-            let before = self.loaded.take();
-            self.load(self.index)?;
-            let before = before.as_ref().map(|loaded| &loaded.data);
-            let now = self.loaded.as_ref().map(|loaded| &loaded.data);
-            if self.sealed || before != now {
+            if self.reload_if_followed()? {
+                return Ok(None);
+            }
+            if self.on_file(|window, at| window.fingerprint(at))? != before {
+                self.load(self.index, self.offset)?;
                 return Ok(None);
             }
         }
         Ok(Some(tail))
     }
 
-    fn tail(&self, bad: FirstBad) -> Tail {
-        let (data, used) = self
-            .loaded
-            .as_ref()
-            .map_or((&[][..], 0), |loaded| (&loaded.data, loaded.used));
-        Tail::new(
-            (self.index, data),
-            self.offset..used,
-            self.next_seq,
-            self.log_id,
-            self.epoch.map(|epoch| epoch.public),
-            bad,
-        )
+    fn tail(&self, bad: FirstBad, used: usize) -> Result<Tail, Stop> {
+        self.on_file(|window, at| {
+            Tail::find(
+                (self.index, window),
+                at..used.max(at),
+                (self.next_seq, self.log_id),
+                self.epoch.map(|epoch| epoch.public),
+                bad,
+            )
+        })
+    }
+
+    fn slide(&mut self) -> Result<bool, Stop> {
+        let offset = self.offset;
+        self.on_file_mut(|window| window.slide(offset))
+    }
+
+    /// Returns where the data ends; the scan's own place if nothing but zeros follows.
+    fn used(&self) -> Result<usize, Stop> {
+        self.on_file(Window::used)
+    }
+
+    fn on_file<T>(&self, what: impl FnOnce(&Window, usize) -> io::Result<T>) -> Result<T, Stop> {
+        let Some(window) = &self.window else {
+            return Err(self.unreadable(io::ErrorKind::NotFound.into()));
+        };
+        what(window, self.offset).map_err(|source| self.unreadable(source))
+    }
+
+    fn on_file_mut<T>(
+        &mut self,
+        what: impl FnOnce(&mut Window) -> io::Result<T>,
+    ) -> Result<T, Stop> {
+        let Some(window) = &mut self.window else {
+            return Err(self.unreadable(io::ErrorKind::NotFound.into()));
+        };
+        what(window).map_err(|source| self.unreadable(source))
+    }
+
+    fn unreadable(&self, source: io::Error) -> Stop {
+        Stop::Io {
+            path: segment_file(&self.dir, self.index),
+            source,
+        }
     }
 
     fn end(&self, tail: Option<Tail>) -> Result<Step<'_>, Stop> {

@@ -18,10 +18,7 @@ use std::{
 use model::{Digest, LogId, Seq};
 use serde::Serialize;
 
-use crate::{
-    bytes::{Fields, sha256},
-    header::MAX_FRAME,
-};
+use crate::bytes::{Fields, sha256};
 
 /// How long a segment is made: appends into it then need no space from the disk.
 pub const SEGMENT_SIZE: u64 = 16 * 1024 * 1024;
@@ -31,7 +28,6 @@ pub const SEGMENT_HEADER_LEN: usize = 96;
 pub const CARRIED: u64 = u64::MAX;
 const MAGIC: &[u8; 8] = b"LYCHSEG1";
 const SUITE: u8 = 1;
-const CHUNK: usize = 64 * 1024;
 
 /// Where a frame stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -100,75 +96,145 @@ pub fn segment_file(dir: &Path, index: u64) -> PathBuf {
     dir.join("seg").join(format!("{index:010}.seg"))
 }
 
-/// A segment's data as it was at one moment, without the zeros behind it.
+/// A part of a segment's bytes, moved along as the reader goes on.
+///
+/// Ranges into [`Window::data`] are relative to `base`. What stands behind the window is read when it is asked for.
 #[derive(Debug)]
-pub(crate) struct Loaded {
-    /// The data, and as many zeros behind it as a frame can end in.
+pub(crate) struct Window {
+    file: File,
     pub(crate) data: Vec<u8>,
-    /// Behind this there are only zeros.
-    pub(crate) used: usize,
-    /// Whether the file goes on behind the data, as that of a writer at work does.
-    pub(crate) goes_on: bool,
+    /// Where `data` begins in the file.
+    pub(crate) base: usize,
+    /// Whether the file ends with `data`.
+    ended: bool,
 }
 
-impl Loaded {
-    /// Reads a segment. Memory is bounded by a segment's length, whatever the file claims.
-    pub(crate) fn read(path: &Path) -> io::Result<Self> {
+/// More than the longest batch and the two longest frames behind it, and small enough to stay in a processor's cache.
+const WINDOW: usize = 2 * 1024 * 1024;
+
+impl Window {
+    /// Opens a segment at `base`.
+    pub(crate) fn open(path: &Path, base: usize) -> io::Result<Self> {
         let file = File::open(path)?;
         if file.metadata()?.len() > SEGMENT_SIZE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
-        let mut data = Vec::new();
-        let mut zeros = 0;
-        let mut chunk = vec![0; CHUNK];
-        let mut at = 0;
-        loop {
-            let read = match file.read_at(&mut chunk, at) {
-                Ok(0) => break,
-                Ok(read) => chunk.get(..read).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+        let mut window = Self {
+            file,
+            data: Vec::new(),
+            base,
+            ended: false,
+        };
+        window.fill()?;
+        Ok(window)
+    }
+
+    /// Moves on to `at`, if there is more to be had that way.
+    pub(crate) fn slide(&mut self, at: usize) -> io::Result<bool> {
+        let gone = at.saturating_sub(self.base).min(self.data.len());
+        if gone == 0 || self.ended {
+            return Ok(false);
+        }
+        self.data.drain(..gone);
+        self.base += gone;
+        self.fill()?;
+        Ok(true)
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        let mut filled = self.data.len();
+        // One byte more than there is: reading nothing shows the end.
+        let there = self.len()?.saturating_sub(self.base) + 1;
+        self.data.resize(there.clamp(filled, WINDOW.max(filled)), 0);
+        while let Some(rest) = self.data.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, wide(self.base + filled)) {
+                Ok(0) => {
+                    self.ended = true;
+                    break;
+                }
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
-            };
-            at += u64::try_from(read.len()).unwrap_or(0);
-            // Most of a young segment is zeros: they are counted, not kept.
-            if is_zero(read) {
-                zeros += read.len();
-            } else {
-                data.resize(data.len() + zeros, 0);
-                zeros = 0;
-                data.extend_from_slice(read);
             }
         }
-        let used = used(&data);
-        let file_len = usize::try_from(at).unwrap_or(usize::MAX);
-        data.truncate(used);
-        data.resize(file_len.min(used + MAX_FRAME), 0);
-        Ok(Self {
-            data,
-            used,
-            goes_on: file_len > used,
-        })
+        self.data.truncate(filled);
+        Ok(())
+    }
+
+    /// Reads the same place again; true if a writer has changed it meanwhile.
+    pub(crate) fn refresh(&mut self, at: usize) -> io::Result<bool> {
+        let behind = self.data.get(at.saturating_sub(self.base)..);
+        let before = behind.unwrap_or_default().to_vec();
+        (self.base, self.ended) = (at, false);
+        self.data.clear();
+        self.fill()?;
+        let same = self.data.len() >= before.len() && self.data.starts_with(&before);
+        Ok(!same)
+    }
+
+    /// Gives the bytes from `at` to the end of the file, piece by piece. Pieces overlap by [`OVERLAP`], so that what is
+    /// shorter than that is whole in one of them.
+    pub(crate) fn pieces(&self, at: usize, mut see: impl FnMut(usize, &[u8])) -> io::Result<()> {
+        let mut piece = Self {
+            file: self.file.try_clone()?,
+            data: Vec::new(),
+            base: at,
+            ended: false,
+        };
+        piece.fill()?;
+        loop {
+            see(piece.base, &piece.data);
+            let next = piece.base + piece.data.len().saturating_sub(OVERLAP);
+            if !piece.slide(next)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns where the zeros begin that end the file: `at`, if there is nothing else from there on.
+    pub(crate) fn used(&self, at: usize) -> io::Result<usize> {
+        let mut used = at;
+        self.pieces(at, |base, piece| {
+            let len = used_of(piece);
+            if len > 0 {
+                used = base + len;
+            }
+        })?;
+        Ok(used)
+    }
+
+    /// Returns the file's length now.
+    pub(crate) fn len(&self) -> io::Result<usize> {
+        let len = self.file.metadata()?.len();
+        Ok(usize::try_from(len).unwrap_or(usize::MAX))
+    }
+
+    /// Returns a digest of all that stands behind `at`.
+    pub(crate) fn fingerprint(&self, at: usize) -> io::Result<[u8; 32]> {
+        let mut all = [0; 32];
+        self.pieces(at, |_, piece| all = sha256(&[&all, piece]))?;
+        Ok(all)
     }
 }
 
+/// How much of a piece comes again in the next.
+pub(crate) const OVERLAP: usize = 512;
+
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
 /// Returns how many bytes stand in front of the zeros at the end.
-fn used(data: &[u8]) -> usize {
+fn used_of(data: &[u8]) -> usize {
     let mut end = data.len();
     for chunk in data.rchunks(ZEROS.len()) {
-        if !is_zero(chunk) {
+        if ZEROS.get(..chunk.len()) != Some(chunk) {
             let last = chunk.iter().rposition(|byte| *byte != 0).unwrap_or(0);
             return end - chunk.len() + last + 1;
         }
         end -= chunk.len();
     }
     0
-}
-
-/// Compares whole blocks: a segment's unused end is long.
-fn is_zero(bytes: &[u8]) -> bool {
-    bytes
-        .chunks(ZEROS.len())
-        .all(|chunk| ZEROS.get(..chunk.len()) == Some(chunk))
 }
 
 const ZEROS: [u8; 1024] = [0; 1024];

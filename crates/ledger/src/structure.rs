@@ -3,7 +3,7 @@
 //! Only what is still open is remembered, so memory grows with the open attempts and the revoked runs, not with the
 //! log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 
 use model::{CallId, CallState, Kind, Seq, SessionId, Wall};
 
@@ -26,13 +26,37 @@ struct Open {
     state: CallState,
 }
 
+/// The attempts that were answered last.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Recent {
+    known: HashSet<Seq>,
+    order: VecDeque<Seq>,
+}
+
+impl Recent {
+    fn add(&mut self, attempt: Seq) {
+        if self.known.insert(attempt) {
+            self.order.push_back(attempt);
+        }
+        if self.order.len() > ANSWERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.known.remove(&oldest);
+        }
+    }
+
+    fn has(&self, attempt: Seq) -> bool {
+        self.known.contains(&attempt)
+    }
+}
+
 /// The rules, applied record by record.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Structure {
     /// What stands before this was given up: references there cannot be followed.
     pub(crate) begins_at: Seq,
     open: BTreeMap<Seq, Open>,
-    answered: BTreeSet<Seq>,
+    answered: Recent,
     revoked: BTreeMap<SessionId, Seq>,
     epoch_closed: bool,
     findings: Vec<StructureFinding>,
@@ -102,7 +126,7 @@ impl Structure {
         let Some(open) = self.open.get_mut(&attempt) else {
             // Whether an answer could be delivered is known later and noted by a second one.
             let known = attempt >= self.begins_at;
-            if known && (header.kind != Kind::Answered || !self.answered.contains(&attempt)) {
+            if known && (header.kind != Kind::Answered || !self.answered.has(attempt)) {
                 self.broken(header, "an outcome refers to no open attempt");
             }
             return;
@@ -119,10 +143,7 @@ impl Structure {
         }
         self.check_way(header, was);
         if header.kind == Kind::Answered {
-            self.answered.insert(attempt);
-            if self.answered.len() > ANSWERED {
-                self.answered.pop_first();
-            }
+            self.answered.add(attempt);
         }
     }
 

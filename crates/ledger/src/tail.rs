@@ -4,7 +4,7 @@
 //! batch, its commit perhaps among them (sectors reach the disk in any order). A signed commit that does *not* follow
 //! the last good one directly shows that more had been acknowledged: then bytes before it were changed.
 
-use std::ops::Range;
+use std::{io, ops::Range};
 
 use model::{Kind, LogId, Seq};
 
@@ -14,6 +14,7 @@ use crate::{
     header::{FRAME_PREFIX, HEADER_LEN, Header},
     report::{FirstBad, TornTail},
     scan::frame_at,
+    segment::Window,
 };
 
 /// Bytes behind the last commit.
@@ -30,34 +31,42 @@ pub struct Tail {
 }
 
 impl Tail {
-    pub(crate) fn new(
-        (segment, data): (u64, &[u8]),
+    /// Looks at what stands from `range` on in a segment.
+    pub(crate) fn find(
+        (segment, window): (u64, &Window),
         range: Range<usize>,
-        next_seq: Seq,
-        log: LogId,
+        (next_seq, log): (Seq, LogId),
         public: Option<[u8; 32]>,
         bad: FirstBad,
-    ) -> Self {
+    ) -> io::Result<Self> {
+        let mut publics: Vec<[u8; 32]> = public.into_iter().collect();
+        window.pieces(range.start, |_, bytes| publics.extend(opened_keys(bytes)))?;
+        let mut acknowledged = None;
         // Not cut at the last byte that is not zero: a signature may end in zeros.
-        let bytes = data.get(range.start..).unwrap_or_default();
-        let publics: Vec<[u8; 32]> = public.into_iter().chain(opened_keys(bytes)).collect();
-        let acknowledged = commits(bytes)
-            .filter(|(_, commit, _)| commit.first_seq > next_seq)
-            .find(|(header, commit, message)| {
-                let message = signed_message(log, header, message).unwrap_or_default();
-                publics
-                    .iter()
-                    .any(|key| signature_is_by(key, &message, &commit.signature))
-            })
-            .map(|(header, ..)| header.seq);
+        window.pieces(range.start, |_, bytes| {
+            acknowledged = acknowledged.or_else(|| signed_commit(bytes, next_seq, log, &publics));
+        })?;
         let wide = |at: usize| u64::try_from(at).unwrap_or(u64::MAX);
-        Self {
+        Ok(Self {
             segment,
             range: wide(range.start)..wide(range.end),
             bad,
             acknowledged,
-        }
+        })
     }
+}
+
+/// Finds a signed commit that does not follow the last good one directly.
+fn signed_commit(bytes: &[u8], next_seq: Seq, log: LogId, publics: &[[u8; 32]]) -> Option<Seq> {
+    commits(bytes)
+        .filter(|(_, commit, _)| commit.first_seq > next_seq)
+        .find(|(header, commit, message)| {
+            let message = signed_message(log, header, message).unwrap_or_default();
+            publics
+                .iter()
+                .any(|key| signature_is_by(key, &message, &commit.signature))
+        })
+        .map(|(header, ..)| header.seq)
 }
 
 impl From<&Tail> for TornTail {

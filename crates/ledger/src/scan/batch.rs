@@ -38,7 +38,7 @@ impl Accepted {
         if self.header.kind != Kind::EpochOpened {
             return None;
         }
-        let opened = EpochOpened::decode(self.record(data, 0).body)?;
+        let opened = EpochOpened::decode(self.record(data, 0, 0).body)?;
         Some(Epoch {
             id: opened.epoch,
             public: opened.public,
@@ -46,12 +46,12 @@ impl Accepted {
         })
     }
 
-    pub(super) fn record<'a>(&self, data: &'a [u8], segment: u64) -> Record<'a> {
+    pub(super) fn record<'a>(&self, data: &'a [u8], segment: u64, base: usize) -> Record<'a> {
         let frame = data.get(self.range.clone()).unwrap_or_default();
         Record {
             place: Place {
                 segment,
-                offset: u64::try_from(self.range.start).unwrap_or(u64::MAX),
+                offset: u64::try_from(base + self.range.start).unwrap_or(u64::MAX),
             },
             header: self.header,
             body: frame.get(FRAME_PREFIX + HEADER_LEN..).unwrap_or_default(),
@@ -64,10 +64,10 @@ impl Accepted {
 pub(super) enum Collected {
     /// Frames up to and with a commit; not judged yet.
     Batch(Vec<Range<usize>>),
-    /// Only zeros, up to the end of the file.
-    Nothing,
-    /// Bytes that do not lead to a commit.
-    Cut(FirstBad),
+    /// Frames that lead to no commit, and where they end.
+    Cut(Vec<Range<usize>>, usize),
+    /// More than a writer ever leaves without a commit.
+    TooLong(FirstBad),
 }
 
 /// Why a batch is not accepted.
@@ -86,7 +86,17 @@ impl From<FirstBad> for Fault {
 
 impl Scan {
     pub(super) fn data(&self) -> &[u8] {
-        self.loaded.as_ref().map_or(&[], |loaded| &loaded.data)
+        self.window.as_ref().map_or(&[], |window| &window.data)
+    }
+
+    /// Where the window begins in the segment.
+    pub(super) fn base(&self) -> usize {
+        self.window.as_ref().map_or(0, |window| window.base)
+    }
+
+    /// The scan's place, in the window.
+    pub(super) fn start(&self) -> usize {
+        self.offset.saturating_sub(self.base())
     }
 
     pub(super) fn frame(&self, range: &Range<usize>) -> &[u8] {
@@ -94,7 +104,7 @@ impl Scan {
     }
 
     pub(super) fn bad(&self, at: usize, seq: Option<Seq>, what: impl Into<String>) -> FirstBad {
-        let offset = u64::try_from(at).unwrap_or(u64::MAX);
+        let offset = u64::try_from(self.base() + at).unwrap_or(u64::MAX);
         let place = Place {
             segment: self.index,
             offset,
@@ -106,10 +116,10 @@ impl Scan {
     pub(super) fn collect(&self) -> Collected {
         let data = self.data();
         let mut frames = Vec::new();
-        let mut at = self.offset;
+        let mut at = self.start();
         loop {
             let Some(range) = frame_at(data, at) else {
-                return self.cut(&frames, at);
+                return Collected::Cut(frames, at);
             };
             at = range.end;
             let is_commit = data.get(range.start + FRAME_PREFIX + 1) == Some(&Kind::Commit.code());
@@ -117,15 +127,38 @@ impl Scan {
             if is_commit {
                 return Collected::Batch(frames);
             }
-            if at - self.offset > MAX_BATCH {
+            if at - self.start() > MAX_BATCH {
                 let what = "more records without a commit than a writer ever leaves";
-                return Collected::Cut(self.bad(self.offset, Some(self.next_seq), what));
+                return Collected::TooLong(self.bad(self.start(), Some(self.next_seq), what));
             }
         }
     }
 
     /// Believes a batch, or says which record is to blame.
     pub(super) fn judge(&self, frames: &[Range<usize>]) -> Result<Verdict, Fault> {
+        let data = self.data();
+        let mut accepted = Vec::with_capacity(frames.len());
+        let (mut before, mut seq) = (self.head, self.next_seq);
+        for range in frames {
+            let frame = data.get(range.clone()).unwrap_or_default();
+            let header = Header::decode(frame.get(FRAME_PREFIX..).unwrap_or_default());
+            let header = match header {
+                Ok(header) if (header.prev, header.seq) == (before, seq) => header,
+                Ok(_) | Err(_) => return self.judge_each(frames),
+            };
+            before = frame_id(frame);
+            seq += 1;
+            accepted.push(Accepted {
+                range: range.clone(),
+                header,
+                id: before,
+            });
+        }
+        self.judge_commit(accepted)
+    }
+
+    /// Says which record is to blame, where the chain or a header does not fit.
+    fn judge_each(&self, frames: &[Range<usize>]) -> Result<Verdict, Fault> {
         let ids: Vec<Digest> = frames
             .iter()
             .map(|range| frame_id(self.frame(range)))
@@ -170,14 +203,14 @@ impl Scan {
 
     fn judge_commit(&self, frames: Vec<Accepted>) -> Result<Verdict, Fault> {
         let Some(last) = frames.last() else {
-            return Err(self.bad(self.offset, None, "an empty batch").into());
+            return Err(self.bad(self.start(), None, "an empty batch").into());
         };
         let seq = Some(last.header.seq);
         let fault = |what: &str| Fault::Bad(self.bad(last.range.start, seq, what));
         let epoch = self.epoch_of(&frames)?;
-        let body = last.record(self.data(), self.index).body;
+        let body = last.record(self.data(), self.index, self.base()).body;
         let commit = Commit::decode(body).ok_or_else(|| fault("the commit is malformed"))?;
-        let offset = u64::try_from(last.range.start).unwrap_or(u64::MAX);
+        let offset = u64::try_from(self.base() + last.range.start).unwrap_or(u64::MAX);
         let says = (
             commit.epoch,
             commit.first_seq,
@@ -224,7 +257,7 @@ impl Scan {
         }
         epoch.ok_or_else(|| {
             self.bad(
-                self.offset,
+                self.start(),
                 Some(self.next_seq),
                 "the log does not begin with an epoch",
             )
@@ -240,12 +273,12 @@ impl Scan {
             return Ok(());
         };
         self.last = Some(LastCommit {
-            place: last.record(&[], self.index).place,
+            place: last.record(&[], self.index, self.base()).place,
             seq: last.header.seq,
         });
         self.head = last.id;
         self.next_seq = last.header.seq + 1;
-        self.offset = last.range.end;
+        self.offset = self.base() + last.range.end;
         self.epoch = Some(verdict.epoch);
         self.unchecked = (self.signatures == Signatures::LastOfEpoch).then_some(verdict.unchecked);
         self.frames = verdict.frames;

@@ -7,10 +7,7 @@ use std::ops::Range;
 
 use model::{Digest, Kind, Seq};
 
-use super::{
-    Scan,
-    batch::{Collected, frame_at},
-};
+use super::{Scan, batch::frame_at};
 use crate::{
     clear::{Commit, signed_message, signed_part},
     head::signature_is_by,
@@ -20,17 +17,13 @@ use crate::{
 
 impl Scan {
     /// Names the first record that nothing vouches for, where the frames end without a commit.
-    pub(super) fn cut(&self, frames: &[Range<usize>], at: usize) -> Collected {
-        let used = self.loaded.as_ref().map_or(0, |loaded| loaded.used);
-        if frames.is_empty() && at >= used {
-            return Collected::Nothing;
-        }
+    pub(super) fn cut(&self, frames: &[Range<usize>], at: usize) -> FirstBad {
         let ids: Vec<Digest> = frames
             .iter()
             .map(|range| frame_id(self.frame(range)))
             .collect();
         if let Some(bad) = self.chain_fault(frames, &ids) {
-            return Collected::Cut(bad);
+            return bad;
         }
         let peeked = prev_of(self.data().get(at..).unwrap_or_default());
         let what = "no whole record stands here";
@@ -39,9 +32,9 @@ impl Scan {
             // The last frame's length may be what is wrong, unless its successor names its digest.
             (Some(last), Some(id)) if peeked != Some(*id) => {
                 let seq = self.seq_of_index(frames.len().saturating_sub(1));
-                Collected::Cut(self.bad(last.start, seq, "what follows this record is no record"))
+                self.bad(last.start, seq, "what follows this record is no record")
             }
-            _ => Collected::Cut(self.bad(at, seq_at, what)),
+            _ => self.bad(at, seq_at, what),
         }
     }
 

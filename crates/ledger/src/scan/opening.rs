@@ -9,7 +9,7 @@ use crate::{
     bytes::sha256,
     certificate::{Certificate, numbers},
     report::FirstBad,
-    segment::{Loaded, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file},
+    segment::{Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, Window, segment_file},
 };
 
 /// How a log begins.
@@ -74,14 +74,14 @@ impl Scan {
 
     fn open(&mut self, index: u64, prev: Digest) -> Result<(), Stop> {
         self.index = index;
-        self.load(index)?;
+        self.load(index, 0)?;
         let header = SegmentHeader {
             log_id: self.log_id,
             index,
             first_seq: self.next_seq,
             prev,
         };
-        let front = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
+        let front = self.data();
         let stored = front.get(..SEGMENT_HEADER_LEN).unwrap_or_default();
         if stored != header.encode() {
             return Err(self.wrong_header(&header, stored));
@@ -93,7 +93,7 @@ impl Scan {
 
     /// The stored header is not the expected one: it was changed, unless the first record was chained to it.
     fn wrong_header(&self, expected: &SegmentHeader, stored: &[u8]) -> Stop {
-        let data = self.loaded.as_ref().map_or(&[][..], |loaded| &loaded.data);
+        let data = self.data();
         let first = data.get(SEGMENT_HEADER_LEN..).unwrap_or_default();
         let chained = prev_of(first) == Some(Digest::from_bytes(sha256(&[stored])));
         let place = Place {
@@ -119,12 +119,12 @@ impl Scan {
         }
     }
 
-    /// Reads a segment as it is now.
-    pub(super) fn load(&mut self, index: u64) -> Result<(), Stop> {
+    /// Opens a segment as it is now, at `base`.
+    pub(super) fn load(&mut self, index: u64, base: usize) -> Result<(), Stop> {
         // Asked before reading: if the next segment is there already, this one is complete.
         self.sealed = segment_file(&self.dir, index + 1).exists();
         let path = segment_file(&self.dir, index);
-        let loaded = Loaded::read(&path).map_err(|source| {
+        let window = Window::open(&path, base).map_err(|source| {
             if source.kind() != io::ErrorKind::FileTooLarge {
                 return Stop::Io { path, source };
             }
@@ -138,7 +138,7 @@ impl Scan {
                 "the file is longer than a segment can be",
             ))
         })?;
-        self.loaded = Some(loaded);
+        self.window = Some(window);
         Ok(())
     }
 
@@ -147,14 +147,14 @@ impl Scan {
         if !segment_file(&self.dir, self.index + 1).exists() {
             return Ok(false);
         }
-        self.load(self.index)?;
+        self.load(self.index, self.offset)?;
         Ok(true)
     }
 
     /// The last segment of the scan must be the last there is.
     pub(super) fn nothing_missing(&self) -> Result<(), Stop> {
         let highest = numbers(&self.dir.join("seg"), ".seg").into_iter().max();
-        let missing = if self.loaded.is_none() {
+        let missing = if self.window.is_none() {
             0
         } else {
             self.index + 1

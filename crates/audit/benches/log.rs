@@ -1,0 +1,381 @@
+//! The log against the machine it runs on: every figure is a ratio to something raw, measured in the same run.
+//!
+//! verify to SHA-256 over the same bytes; a durable append to write and fdatasync; many writers to one; and how long
+//! the last calls of a long log take to list. `LYCH_BENCH_RECORDS` sets how long it is.
+
+#![expect(
+    clippy::expect_used,
+    reason = "a measurement that cannot go on has nothing to tell"
+)]
+
+use std::{
+    fs::{File, read_dir},
+    io::{self, Read, Write, stdout},
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use audit::{Audit, CallFilter, KeyWrap, NewLog, Options, Sizes};
+use ed25519_dalek::SigningKey;
+use ledger::{VerifyOptions, verify};
+use model::{
+    Body, CallId, Clock, ConnectionId, Digest, Entry, Foreign, Journal, Kind, OutcomeBody,
+    RequestKey, SessionId, Stamp, Target, Wall,
+};
+use sha2::Digest as _;
+
+const ALONE: usize = 3_000;
+const WRITERS: usize = 64;
+const EACH: usize = 300;
+/// The best of so many: the machine may be doing something else meanwhile.
+const TRIES: usize = 5;
+
+/// Set for a process that only verifies the log in this folder and says how much memory that took.
+const VERIFY_ONLY: &str = "LYCH_BENCH_VERIFY_ONLY";
+
+struct Plain;
+
+impl KeyWrap for Plain {
+    fn wrap(&self, _: &str, key: &[u8; 32]) -> io::Result<Vec<u8>> {
+        Ok(key.to_vec())
+    }
+}
+
+struct Time(Instant);
+
+impl Clock for Time {
+    fn now(&self) -> Stamp {
+        let ms = u64::try_from(self.0.elapsed().as_millis()).unwrap_or(0);
+        Stamp {
+            wall: Wall::from_millis(1_764_400_000_000 + ms),
+            boot_ms: ms,
+        }
+    }
+}
+
+fn open(dir: &Path) -> Audit {
+    let root = SigningKey::from_bytes(&[1; 32]);
+    let options = Options {
+        dir: dir.to_owned(),
+        clock: Arc::new(Time(Instant::now())),
+        wrap: Arc::new(Plain),
+        new_log: Some(NewLog {
+            bootstrap_root: root.verifying_key().to_bytes(),
+            recipient: "age1bench".to_owned(),
+        }),
+        sizes: Sizes::default(),
+    };
+    Audit::open(options).expect("a log").0
+}
+
+fn entry(
+    kind: Kind,
+    session: SessionId,
+    call: Option<CallId>,
+    at: Option<u64>,
+    body: Body,
+) -> Entry {
+    Entry {
+        kind,
+        session: Some(session),
+        call,
+        refers_to: at,
+        body,
+    }
+}
+
+fn attempt(session: SessionId, call: CallId) -> Entry {
+    let body = Body::Attempt {
+        target: Target {
+            channel: "builds".parse().expect("a name"),
+            operation: "force".parse().ok(),
+            method: Foreign::new("POST"),
+            path: Foreign::new("/forceschedulers/nightly"),
+        },
+        connection: ConnectionId::from_bytes([7; 10]),
+        arguments: Digest::from_bytes([9; 32]),
+        key: Some(RequestKey("k".repeat(26))),
+        is_write: true,
+        destination: Foreign::new("https://ci.example.com/api/v2/"),
+    };
+    entry(Kind::Attempt, session, Some(call), None, body)
+}
+
+fn answered(session: SessionId, call: CallId, seq: u64) -> Entry {
+    let body = Body::Outcome(OutcomeBody::Answered {
+        status: 201,
+        delivered: Some(true),
+        remote_id: Some(Foreign::new("4711")),
+    });
+    entry(Kind::Answered, session, Some(call), Some(seq), body)
+}
+
+fn open_run(audit: &Audit) -> SessionId {
+    let session = SessionId::random().expect("randomness");
+    let body = Body::Disconnected {
+        connection: ConnectionId::from_bytes([7; 10]),
+        transport_closed_at: Wall::from_millis(1),
+    };
+    let opened = entry(Kind::SessionOpened, session, None, None, body);
+    audit.push(opened).wait().expect("a durable record");
+    session
+}
+
+/// How long an attempt takes until it is on disk, with nobody else about; and the rate.
+fn alone(audit: &Audit, session: SessionId) -> (Vec<Duration>, f64) {
+    let begun = Instant::now();
+    let mut waits: Vec<_> = (0..ALONE)
+        .map(|_| {
+            let begun = Instant::now();
+            let call = CallId::random().expect("randomness");
+            audit.push(attempt(session, call)).wait().expect("durable");
+            begun.elapsed()
+        })
+        .collect();
+    let rate = count(ALONE) / begun.elapsed().as_secs_f64();
+    waits.sort_unstable();
+    (waits, rate)
+}
+
+fn together(audit: &Arc<Audit>, session: SessionId) -> f64 {
+    let begun = Instant::now();
+    let threads: Vec<_> = (0..WRITERS)
+        .map(|_| {
+            let audit = Arc::clone(audit);
+            thread::spawn(move || {
+                for _ in 0..EACH {
+                    let call = CallId::random().expect("randomness");
+                    audit.push(attempt(session, call)).wait().expect("durable");
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().expect("a writer that did not fail");
+    }
+    count(WRITERS * EACH) / begun.elapsed().as_secs_f64()
+}
+
+/// The same bytes, written and waited for, and nothing else.
+fn raw(folder: &Path, len: usize) -> Vec<Duration> {
+    let file = File::create(folder.join("raw")).expect("a file");
+    let whole = u64::try_from(ALONE * len).expect("a small number");
+    sys::durable::reserve(&file, whole).expect("space");
+    file.sync_all().expect("a disk");
+    let bytes = vec![7; len];
+    let mut at = 0;
+    let mut waits: Vec<_> = (0..ALONE)
+        .map(|_| {
+            let begun = Instant::now();
+            file.write_all_at(&bytes, at).expect("a disk");
+            file.sync_data().expect("a disk");
+            at += u64::try_from(len).expect("a small number");
+            begun.elapsed()
+        })
+        .collect();
+    waits.sort_unstable();
+    waits
+}
+
+/// Fills the log up to so many records, calls of three records each.
+fn fill(audit: &Audit, session: SessionId, records: u64) {
+    while audit.head().map_or(0, |head| head.seq) < records {
+        let mut last = None;
+        for _ in 0..2_000 {
+            let call = CallId::random().expect("randomness");
+            let ticket = audit.push(attempt(session, call));
+            let seq = ticket.seq().expect("room in the queue");
+            let cleared = entry(Kind::Cleared, session, Some(call), Some(seq), Body::Empty);
+            drop(audit.push(cleared));
+            last = Some(audit.push(answered(session, call, seq)));
+        }
+        last.map(|last| last.wait().expect("durable"));
+    }
+}
+
+fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
+    let mut all: Vec<_> = read_dir(dir.join("seg"))
+        .expect("segments")
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "seg"))
+        .collect();
+    all.sort();
+    all
+}
+
+fn hash(files: &[std::path::PathBuf], used: u64) -> Duration {
+    let begun = Instant::now();
+    let mut hash = sha2::Sha256::new();
+    let mut buffer = vec![0; 1 << 20];
+    let mut left = used;
+    for path in files {
+        let mut file = File::open(path).expect("a segment").take(left);
+        loop {
+            let read = file.read(&mut buffer).expect("a disk");
+            if read == 0 {
+                break;
+            }
+            hash.update(buffer.get(..read).unwrap_or_default());
+            left -= u64::try_from(read).unwrap_or(0);
+        }
+    }
+    std::hint::black_box(hash.finalize());
+    begun.elapsed()
+}
+
+/// Kilobytes, from proc(5).
+fn memory(what: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    line.and_then(|rest| rest.split_whitespace().nth(1)?.parse().ok())
+        .unwrap_or(0)
+}
+
+/// Verifies in a new process, whose memory holds nothing else, and returns the most it had resident, in kilobytes.
+fn in_a_process_of_its_own(dir: &Path) -> u64 {
+    let this = std::env::current_exe().expect("this program");
+    let output = std::process::Command::new(this)
+        .env(VERIFY_ONLY, dir)
+        .output();
+    let said = String::from_utf8(output.expect("this program").stdout).unwrap_or_default();
+    said.trim().parse().expect("a number of kilobytes")
+}
+
+fn best<T>(mut what: impl FnMut() -> (Duration, T)) -> Duration {
+    (0..TRIES).map(|_| what().0).min().unwrap_or_default()
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn at(waits: &[Duration], percent: usize) -> f64 {
+    let index = (waits.len() * percent / 100).min(waits.len().saturating_sub(1));
+    waits
+        .get(index)
+        .map_or(0.0, |wait| wait.as_secs_f64() * 1e6)
+}
+
+fn main() {
+    if let Some(dir) = std::env::var_os(VERIFY_ONLY) {
+        std::hint::black_box(verify(Path::new(&dir), &VerifyOptions::default()));
+        drop(writeln!(stdout(), "{}", memory("VmHWM:")));
+        return;
+    }
+    let records = std::env::var("LYCH_BENCH_RECORDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000_000);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let dir = folder.path().join("audit");
+    let mut rows = Vec::new();
+    let mut row = |what: &str, goal: &str, ratio: f64, figures: String| {
+        rows.push(format!("| {what} | {goal} | {ratio:.2} | {figures} |"));
+    };
+
+    let audit = Arc::new(open(&dir));
+    let session = open_run(&audit);
+    let (waits, rate) = alone(&audit, session);
+    let len = 88 + 4 + 320 + 16 + 4 + 88 + 98;
+    let bare = raw(folder.path(), len);
+    row(
+        "a durable attempt, alone (p50) to write + fdatasync of as many bytes",
+        "≤ 2",
+        at(&waits, 50) / at(&bare, 50),
+        format!(
+            "{:.0} µs to {:.0} µs; p99 {:.0} to {:.0}",
+            at(&waits, 50),
+            at(&bare, 50),
+            at(&waits, 99),
+            at(&bare, 99)
+        ),
+    );
+    let before = audit.stats();
+    let many = together(&audit, session);
+    let after = audit.stats();
+    row(
+        "rate of 64 writers to that of one",
+        "≥ 8",
+        many / rate,
+        format!("{many:.0}/s to {rate:.0}/s"),
+    );
+    let per_sync = (after.records - before.records) as f64 / (after.syncs - before.syncs) as f64;
+    row(
+        "records per sync at 64 writers",
+        "≥ 20",
+        per_sync,
+        format!(
+            "{} records, {} syncs",
+            after.records - before.records,
+            after.syncs - before.syncs
+        ),
+    );
+
+    fill(&audit, session, records);
+    let filter = CallFilter {
+        last: Some(100),
+        ..CallFilter::default()
+    };
+    let listing = best(|| {
+        let begun = Instant::now();
+        let calls = audit.calls(&filter, None).expect("a list");
+        assert_eq!(calls.len(), 100);
+        (begun.elapsed(), ())
+    });
+    let last = audit.head().map_or(0, |head| head.seq);
+    row(
+        "listing the last 100 calls, seconds",
+        "≤ 1",
+        listing.as_secs_f64(),
+        format!("{last} records in the log"),
+    );
+    audit.close().expect("a log that closes");
+    drop(audit);
+
+    let files = segments(&dir);
+    let used: u64 = files
+        .iter()
+        .map(|file| file.metadata().map_or(0, |meta| meta.len()))
+        .sum();
+    let hashed = best(|| (hash(&files, used), ()));
+    let verified = best(|| {
+        let begun = Instant::now();
+        let report = verify(&dir, &VerifyOptions::default());
+        assert_eq!(
+            report.last_seq.map(|seq| seq >= last),
+            Some(true),
+            "{report}"
+        );
+        (begun.elapsed(), report)
+    });
+    let grown = in_a_process_of_its_own(&dir);
+    row(
+        "verify to SHA-256 over the same bytes, one thread",
+        "≤ 1.5",
+        verified.as_secs_f64() / hashed.as_secs_f64(),
+        format!(
+            "{:.0} ms to {:.0} ms, {} MB, {last} records",
+            verified.as_secs_f64() * 1e3,
+            hashed.as_secs_f64() * 1e3,
+            used / 1_000_000
+        ),
+    );
+    let mib = grown as f64 / 1024.0;
+    row(
+        "resident memory of a process that verifies, MiB",
+        "≤ 16",
+        mib,
+        format!("{} MB of log", used / 1_000_000),
+    );
+
+    let table = format!(
+        "| measured | goal | got | figures |\n|---|---|---|---|\n{}\n",
+        rows.join("\n")
+    );
+    // Whoever closed the output does not want the table.
+    drop(stdout().write_all(table.as_bytes()));
+}

@@ -1,0 +1,130 @@
+//! The newest calls, read from the log's end: only as many segments as they need.
+//!
+//! A call is complete once its first record has been seen, because all others stand behind it. So segments are added
+//! in front of those already read until enough complete calls pass the filter.
+
+use std::{collections::VecDeque, ops::ControlFlow};
+
+use ledger::{CallFold, ReadError, Walked, parts, walk};
+use model::{CallId, Kind, Seq};
+
+use super::{Index, Owner, calls};
+use crate::{Audit, AuditError, CallFilter, journals::Opener};
+
+/// Reads back from the end until `count` calls pass the filter, or the log begins.
+pub(super) fn read(
+    audit: &Audit,
+    filter: &CallFilter,
+    count: usize,
+) -> Result<(Index, Vec<CallId>), AuditError> {
+    let last = audit.head().map_or(0, |head| head.seq);
+    let parts = parts(&audit.dir);
+    let mut index = Index::default();
+    let mut wanted = Vec::new();
+    let mut rest = parts.iter().copied();
+    let mut seen = VecDeque::new();
+    // Twice as many each time: a filter that few calls pass would otherwise fold the same headers again and again.
+    let mut more = 1;
+    while wanted.len() < count && rest.len() > 0 {
+        for part in rest.by_ref().take(more) {
+            seen.push_front(headers(audit, part, last)?);
+        }
+        more *= 2;
+        index.calls = ledger::Calls::default();
+        for (header, place) in seen.iter().flatten() {
+            index.calls.apply(header, *place);
+        }
+        wanted = newest(&index, filter, count);
+    }
+    for part in parts {
+        note_keys(audit, part, last, &mut index)?;
+        if index.has_keys_of(&wanted) {
+            break;
+        }
+    }
+    Ok((index, wanted))
+}
+
+type Headers = Vec<(ledger::Header, ledger::Place)>;
+
+fn headers(audit: &Audit, part: u64, last: Seq) -> Result<Headers, AuditError> {
+    let mut found = Vec::new();
+    each(audit, part, last, |record| {
+        if record.header.call.is_some() {
+            found.push((record.header, record.place));
+        }
+    })?;
+    Ok(found)
+}
+
+fn each(
+    audit: &Audit,
+    part: u64,
+    last: Seq,
+    mut see: impl FnMut(&Walked<'_>),
+) -> Result<(), AuditError> {
+    let walked = walk(&audit.dir, part, last, |record| {
+        see(record);
+        ControlFlow::Continue(())
+    });
+    let path = ledger::segment_file(&audit.dir, part);
+    walked.map_err(|source| AuditError::Read(ReadError::Log { path, source }))
+}
+
+/// The complete calls that pass, the oldest of them first.
+fn newest(index: &Index, filter: &CallFilter, count: usize) -> Vec<CallId> {
+    let complete = |call: &CallFold| {
+        // A refusal without an attempt stands alone; everything else begins with its attempt.
+        call.attempt.is_some() || call.state == model::CallState::Denied
+    };
+    let all: Vec<_> = index
+        .calls
+        .in_order()
+        .into_iter()
+        .filter(|(id, call)| complete(call) && calls::passes(filter, *id, call))
+        .map(|(id, _)| id)
+        .collect();
+    all.get(all.len().saturating_sub(count)..)
+        .unwrap_or_default()
+        .to_vec()
+}
+
+/// Notes the data keys that a part of the log names. Parts come newest first, so what is known already is newer.
+fn note_keys(audit: &Audit, part: u64, last: Seq, index: &mut Index) -> Result<(), AuditError> {
+    let mut found = Index::default();
+    each(audit, part, last, |record| {
+        if matches!(record.header.kind, Kind::EpochOpened | Kind::SessionOpened) {
+            found.note_key(&record.header, record.body);
+        }
+    })?;
+    found.epochs.append(&mut index.epochs);
+    index.epochs = found.epochs;
+    for (owner, key) in found.keys {
+        index.keys.entry(owner).or_insert(key);
+    }
+    Ok(())
+}
+
+impl Index {
+    /// Tells whether every body of these calls can be looked for a key.
+    fn has_keys_of(&self, wanted: &[CallId]) -> bool {
+        let first = self.epochs.first().map_or(Seq::MAX, |(seq, _)| *seq);
+        wanted
+            .iter()
+            .filter_map(|call| self.calls.get(*call))
+            .all(|call| {
+                first <= call.first.seq
+                    && call
+                        .session
+                        .is_none_or(|session| self.keys.contains_key(&Owner::Run(session)))
+            })
+    }
+}
+
+/// Tells the calls in the order of the log.
+pub(super) fn views(opener: &Opener<'_>, wanted: Vec<CallId>) -> Vec<crate::CallView> {
+    wanted
+        .into_iter()
+        .filter_map(|id| Some(calls::view(opener, id, opener.index.calls.get(id)?)))
+        .collect()
+}
