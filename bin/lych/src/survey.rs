@@ -11,7 +11,8 @@ use std::{
 
 use clients::{Found, Note, Places};
 use inventory::{Live, Process, Snapshot, Target};
-use model::{Exit, Explain, Fault, Home, LaunchRecord};
+use model::{Clock, Exit, Explain, Fault, Home, LaunchRecord};
+use sys::clock::SystemClock;
 use verdict::{Extent, Input, LogFacts, Report, SessionFact, candidates, judge};
 
 /// One look and what it means.
@@ -41,8 +42,7 @@ impl Survey {
     /// # Errors
     /// The processes cannot be listed.
     pub(crate) fn take(home: &Home, closer: Closer, extent: Extent) -> Result<Self, Explain> {
-        let live = Live::open().map_err(|error| blind(&error))?;
-        let mut snapshot = inventory::take(&live).map_err(|error| blind(&error))?;
+        let (live, mut snapshot) = look().map_err(|error| blind(&error))?;
         let mut found = places(&snapshot).read();
         let launches = launches(home, &mut found.notes);
         let log = log_facts(home, &snapshot, &launches, &mut found.notes);
@@ -54,13 +54,31 @@ impl Survey {
             }
             Closer::All => pids.extend(snapshot.processes.iter().map(Process::pid)),
         }
-        inventory::closer(&live, &mut snapshot, &pids);
+        if let Some(live) = &live {
+            inventory::closer(live, &mut snapshot, &pids);
+        }
         let report = judge(&input(&snapshot, &found, &launches, &log), extent);
         Ok(Self {
             snapshot,
             report,
             launches,
         })
+    }
+}
+
+/// Looks with what there is: `/proc`, or ps(1) and lsof(8) where no such thing exists.
+fn look() -> io::Result<(Option<Live>, Snapshot)> {
+    match Live::open() {
+        Ok(live) => {
+            let snapshot = inventory::take(&live)?;
+            Ok((Some(live), snapshot))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let now = SystemClock.now().wall;
+            let snapshot = inventory::take_portable(now, sys::process::own_uid())?;
+            Ok((None, snapshot))
+        }
+        Err(error) => Err(error),
     }
 }
 

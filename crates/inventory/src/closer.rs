@@ -1,12 +1,15 @@
 //! A closer look at few processes: what they were started with, where they live, whom they talk to.
 
-use std::{collections::BTreeSet, io};
+use std::{
+    collections::{BTreeSet, HashMap},
+    io,
+};
 
 use model::{Foreign, Known};
 use sys::procfs::{File, Link};
 
 use crate::{
-    Access, Closer, Descriptor, Look, Snapshot, Source, Target,
+    Access, Activity, Closer, Descriptor, Look, Snapshot, Source, Target,
     descriptor::numbered,
     pass::{entry, why},
     tcp, waits,
@@ -30,6 +33,7 @@ pub fn closer<S: Source>(source: &S, snapshot: &mut Snapshot, pids: &BTreeSet<u3
                 .push(entry(Some(*pid), "closer look", &error));
         }
     }
+    add_activity(source, snapshot);
     snapshot.complete = snapshot.unreadable.is_empty();
     snapshot.finished_at = source.now().wall;
 }
@@ -101,18 +105,54 @@ fn look<S: Source>(
     if let Ok(namespace) = namespace
         && seen_namespaces.insert(namespace)
     {
-        for file in [File::Tcp4, File::Tcp6] {
-            match look.read(file) {
-                Ok(content) => snapshot.tcp.extend(tcp::parse(&content, namespace)),
-                // A kernel without IPv6 has no such file.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => snapshot
-                    .unreadable
-                    .push(entry(Some(pid), "TCP sockets", &error)),
+        inet(&look, snapshot, pid, namespace);
+    }
+    Ok(())
+}
+
+/// Reads the sockets of one network namespace through one of its processes.
+fn inet<L: Look>(look: &L, snapshot: &mut Snapshot, pid: u32, namespace: u64) {
+    for file in [File::Tcp4, File::Tcp6, File::Udp4, File::Udp6] {
+        match look.read(file) {
+            Ok(content) if matches!(file, File::Udp4 | File::Udp6) => {
+                snapshot.udp.extend(tcp::parse_udp(&content, namespace));
+            }
+            Ok(content) => snapshot.tcp.extend(tcp::parse(&content, namespace)),
+            // A kernel without IPv6 has no such file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let what = "TCP and UDP sockets";
+                snapshot.unreadable.push(entry(Some(pid), what, &error));
             }
         }
     }
-    Ok(())
+}
+
+/// Adds what the connections of our own network namespace have done; of others the kernel tells us nothing.
+fn add_activity<S: Source>(source: &S, snapshot: &mut Snapshot) {
+    if snapshot.tcp.is_empty() {
+        return;
+    }
+    let listed = source.tcp_activity().unwrap_or_default();
+    let activity: HashMap<u64, Activity> = listed
+        .into_iter()
+        .map(|one| {
+            let activity = Activity {
+                sent_ms_ago: one.sent_ms_ago,
+                received_ms_ago: one.received_ms_ago,
+                bytes_sent: one.bytes_sent,
+                bytes_received: one.bytes_received,
+            };
+            (one.inode, activity)
+        })
+        .collect();
+    for socket in &mut snapshot.tcp {
+        // 0 is the inode of all that no process holds.
+        socket.activity = activity
+            .get(&socket.inode)
+            .filter(|_| socket.inode != 0)
+            .copied();
+    }
 }
 
 /// A pipe that is read from, and so may be asked.

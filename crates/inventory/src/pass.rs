@@ -59,6 +59,7 @@ pub fn take<S: Source>(source: &S) -> io::Result<Snapshot> {
         pipes: wires::pipes(&processes),
         sockets: wires::sockets(&processes, sockets),
         tcp: Vec::new(),
+        udp: Vec::new(),
         unreadable,
         processes,
     };

@@ -3,7 +3,7 @@
 use model::Wall;
 use serde::{Deserialize, Serialize};
 
-use crate::{Pipe, Process, Socket, TcpSocket, Unreadable};
+use crate::{Pipe, Process, Socket, TcpSocket, UdpSocket, Unreadable};
 
 /// The version of the form that this code writes.
 pub const SCHEMA: &str = "lych.snapshot/v1";
@@ -33,6 +33,9 @@ pub struct Snapshot {
     pub sockets: Vec<Socket>,
     /// The TCP sockets of the network namespaces of the processes that were looked at closer.
     pub tcp: Vec<TcpSocket>,
+    /// The UDP sockets of the same.
+    #[serde(default)]
+    pub udp: Vec<UdpSocket>,
 }
 
 impl Snapshot {

@@ -7,6 +7,7 @@ use sys::{
     clock::SystemClock,
     process::{Handle, ProcStat},
     procfs::{DescriptorInfo, File, Link, PipeProbe, ProcDir, ProcFs, RawDescriptor},
+    tcp_diag::TcpActivity,
     unix_diag::UnixSocket,
 };
 
@@ -56,6 +57,14 @@ pub trait Source: Sync {
     /// # Errors
     /// They cannot be listed: of no socket it is known whether its other end lives.
     fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>>;
+
+    /// Lists what the TCP connections of the observer's network namespace have done.
+    ///
+    /// # Errors
+    /// They cannot be listed; nothing follows from that.
+    fn tcp_activity(&self) -> io::Result<Vec<TcpActivity>> {
+        Ok(Vec::new())
+    }
 
     /// Returns the content of passwd(5).
     ///
@@ -144,6 +153,10 @@ impl Source for Live {
 
     fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>> {
         sys::unix_diag::unix_sockets()
+    }
+
+    fn tcp_activity(&self) -> io::Result<Vec<TcpActivity>> {
+        sys::tcp_diag::tcp_activity()
     }
 
     fn passwd(&self) -> io::Result<String> {

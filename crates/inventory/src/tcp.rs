@@ -19,6 +19,48 @@ pub struct TcpSocket {
     pub local: SocketAddr,
     /// The other end.
     pub remote: SocketAddr,
+    /// What it has done, of established connections of the observer's own network namespace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
+}
+
+/// What a connection has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Activity {
+    /// Milliseconds since this end last sent data.
+    pub sent_ms_ago: u32,
+    /// Milliseconds since this end last received data.
+    pub received_ms_ago: u32,
+    /// Bytes sent so far, if the kernel counts them.
+    pub bytes_sent: Option<u64>,
+    /// Bytes received so far.
+    pub bytes_received: Option<u64>,
+}
+
+/// One UDP socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UdpSocket {
+    /// Its inode.
+    pub inode: u64,
+    /// The network namespace it lives in.
+    pub network_namespace: u64,
+    /// This end.
+    pub local: SocketAddr,
+    /// The other end, if it has chosen one.
+    pub remote: Option<SocketAddr>,
+}
+
+/// Parses the content of `net/udp` or `net/udp6`, which has the form of `net/tcp`.
+pub(crate) fn parse_udp(content: &[u8], network_namespace: u64) -> Vec<UdpSocket> {
+    let sockets = parse(content, network_namespace).into_iter();
+    sockets
+        .map(|socket| UdpSocket {
+            inode: socket.inode,
+            network_namespace,
+            local: socket.local,
+            remote: (socket.remote.port() != 0).then_some(socket.remote),
+        })
+        .collect()
 }
 
 /// The state of a TCP connection (RFC 9293, section 3.3.2).
@@ -60,6 +102,7 @@ fn socket(line: &str, network_namespace: u64) -> Option<TcpSocket> {
         state,
         local,
         remote,
+        activity: None,
     })
 }
 
@@ -117,6 +160,18 @@ mod tests {
         assert_eq!(seen[1].state, TcpState::Established);
         assert_eq!(seen[1].remote, "127.0.0.1:8080".parse().unwrap());
         assert_eq!(seen[1].inode, 12346);
+    }
+
+    #[test]
+    fn a_udp_socket_has_another_end_only_if_it_chose_one() {
+        let text = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
+            1: 0100007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000 0 0 77 2 0 0\n\
+            2: 0100007F:C350 0100007F:0035 01 00000000:00000000 00:00000000 00000000 0 0 78 2 0 0\n";
+
+        let seen = parse_udp(text.as_bytes(), 7);
+
+        assert_eq!((seen[0].inode, seen[0].remote), (77, None));
+        assert_eq!(seen[1].remote, Some("127.0.0.1:53".parse().unwrap()));
     }
 
     #[test]

@@ -50,7 +50,8 @@ mod tests {
 
     #[test]
     fn children_of_children_are_found_and_the_number_is_bounded() {
-        let script = "cat & cat & echo; wait";
+        // In the background a shell gives its children no input unless it is told to.
+        let script = "exec 3<&0; cat <&3 & cat <&3 & echo; wait";
         let mut shell = Command::new("sh")
             .args(["-c", script])
             .stdin(Stdio::piped())
@@ -66,6 +67,7 @@ mod tests {
         assert!(children(std::process::id()).unwrap().contains(&shell.id()));
         assert_eq!(below.len(), 2, "{below:?}");
         assert_eq!(bounded.len(), 1);
+        drop(shell.stdin.take());
         shell.wait().unwrap();
         assert!(children(shell.id()).is_err());
     }

@@ -4,6 +4,8 @@
 //! holds; nothing here, and nothing below it, can send a signal.
 
 mod exit_info;
+#[cfg(target_os = "linux")]
+mod sock_diag;
 mod stat;
 
 pub mod chain;
@@ -20,5 +22,6 @@ pub mod procfs;
 pub mod small_file;
 pub mod socket;
 pub mod spawn;
+pub mod tcp_diag;
 pub mod terminal;
 pub mod unix_diag;

@@ -96,6 +96,10 @@ pub enum File {
     Tcp4,
     /// TCP over IPv6 sockets of its network namespace.
     Tcp6,
+    /// UDP over IPv4 sockets of its network namespace.
+    Udp4,
+    /// UDP over IPv6 sockets of its network namespace.
+    Udp6,
 }
 
 /// The links of a process that are read and not followed.
@@ -122,6 +126,8 @@ impl File {
             Self::SystemCall => "syscall",
             Self::Tcp4 => "net/tcp",
             Self::Tcp6 => "net/tcp6",
+            Self::Udp4 => "net/udp",
+            Self::Udp6 => "net/udp6",
         }
     }
 }

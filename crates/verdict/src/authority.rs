@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use inventory::{Process, Socket, Target, TcpState};
+use inventory::{Activity, Process, Socket, Target, TcpState};
 use model::{Foreign, redact};
 
 use crate::{Authority, AuthorityLevel as Level, world::World};
@@ -26,6 +26,8 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
     let files = secret_files(processes);
     let sockets = sockets(world, processes, gate);
     let (tcp, connected) = tcp(world, processes);
+    let (udp, sends) = udp(world, processes);
+    let consumes = consumes(world, processes);
     let mut because = Vec::new();
     let mut level = Level::NoneSeen;
     let mut raise = |to: Level, why: String| {
@@ -69,6 +71,18 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
             format!("it has TCP connections ({})", some(&tcp)),
         );
     }
+    if sends {
+        raise(
+            Level::Reachable,
+            format!("it has UDP connections ({})", some(&udp)),
+        );
+    }
+    if !consumes.is_empty() {
+        raise(
+            Level::Reachable,
+            format!("what it takes nobody else gets ({})", some(&consumes)),
+        );
+    }
     if !services.is_empty() {
         raise(
             Level::Reachable,
@@ -95,11 +109,11 @@ pub(crate) fn authority(world: &World<'_>, processes: &[&Process], gate: Gate) -
     Authority {
         level,
         because,
-        consumes: Vec::new(),
+        consumes,
         env_names,
         files,
         sockets,
-        tcp,
+        tcp: tcp.into_iter().chain(udp).collect(),
     }
 }
 
@@ -206,6 +220,77 @@ fn tcp(world: &World<'_>, processes: &[&Process]) -> (Vec<Foreign>, bool) {
     }
     (found.into_iter().collect(), connected)
 }
+
+/// UDP as text, and whether any of it leads somewhere.
+fn udp(world: &World<'_>, processes: &[&Process]) -> (Vec<Foreign>, bool) {
+    let mut found = BTreeSet::new();
+    let mut sends = false;
+    for open in processes.iter().flat_map(|process| process.open()) {
+        let Target::Socket { inode } = open.target else {
+            continue;
+        };
+        for socket in world.udp(inode) {
+            let text = match socket.remote {
+                Some(remote) => format!("udp {} -> {remote}", socket.local),
+                None => format!("udp on {}", socket.local),
+            };
+            sends |= socket.remote.is_some();
+            found.insert(Foreign::new(text));
+        }
+    }
+    (found.into_iter().collect(), sends)
+}
+
+/// Connections that take something from elsewhere: to what is known to be a queue, or with a question that
+/// waits for its answer, as a long poll does.
+fn consumes(world: &World<'_>, processes: &[&Process]) -> Vec<Foreign> {
+    let mut found = BTreeSet::new();
+    for open in processes.iter().flat_map(|process| process.open()) {
+        let Target::Socket { inode } = open.target else {
+            continue;
+        };
+        let connected = world
+            .tcp(inode)
+            .filter(|socket| socket.state == TcpState::Established);
+        for socket in connected {
+            let queue = QUEUES
+                .iter()
+                .find(|(port, _)| *port == socket.remote.port());
+            if let Some((_, name)) = queue {
+                found.insert(Foreign::new(format!("{name} at {}", socket.remote)));
+            } else if let Some(waits) = socket.activity.and_then(waits_for_an_answer) {
+                found.insert(Foreign::new(format!(
+                    "an answer of {}, asked for {} s ago",
+                    socket.remote,
+                    waits / 1000
+                )));
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Asked after the last that was heard, long enough ago that a plain call would be over.
+fn waits_for_an_answer(activity: Activity) -> Option<u32> {
+    let asked = activity.bytes_sent.is_some_and(|bytes| bytes > 0);
+    let unanswered = activity.sent_ms_ago < activity.received_ms_ago
+        || activity.bytes_received.is_some_and(|bytes| bytes == 0);
+    (asked && unanswered && activity.sent_ms_ago >= LONG_POLL_MS).then_some(activity.sent_ms_ago)
+}
+
+const LONG_POLL_MS: u32 = 1000;
+
+/// Ports that the registry of service names gives to queues (IANA), or that everybody knows them by.
+const QUEUES: [(u16, &str); 8] = [
+    (1883, "MQTT"),
+    (8883, "MQTT"),
+    (4222, "NATS"),
+    (5671, "AMQP"),
+    (5672, "AMQP"),
+    (6379, "Redis"),
+    (9092, "Kafka"),
+    (61613, "STOMP"),
+];
 
 /// Variables that name a way to act without holding a secret by their own name.
 const VARIABLES: [&str; 8] = [

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use clients::{Match, Matcher, Part, Strength};
-use inventory::{Process, Snapshot, TcpSocket};
+use inventory::{Process, Snapshot, TcpSocket, UdpSocket};
 use model::{ChildSeen, LaunchRecord, LinkRole};
 
 use crate::Input;
@@ -16,6 +16,7 @@ pub(crate) struct World<'a> {
     shims: HashMap<u32, Vec<&'a LaunchRecord>>,
     recorded: HashMap<u32, Vec<Recorded<'a>>>,
     tcp: HashMap<u64, Vec<&'a TcpSocket>>,
+    udp: HashMap<u64, Vec<&'a UdpSocket>>,
 }
 
 /// What a launch record says about a process below its client.
@@ -75,6 +76,10 @@ impl<'a> World<'a> {
         for socket in &input.snapshot.tcp {
             tcp.entry(socket.inode).or_default().push(socket);
         }
+        let mut udp: HashMap<u64, Vec<&UdpSocket>> = HashMap::new();
+        for socket in &input.snapshot.udp {
+            udp.entry(socket.inode).or_default().push(socket);
+        }
         Self {
             input,
             children,
@@ -82,6 +87,7 @@ impl<'a> World<'a> {
             shims,
             recorded,
             tcp,
+            udp,
         }
     }
 
@@ -158,6 +164,11 @@ impl<'a> World<'a> {
     /// Returns what is known of a TCP socket.
     pub(crate) fn tcp(&self, inode: u64) -> impl Iterator<Item = &'a TcpSocket> {
         self.tcp.get(&inode).into_iter().flatten().copied()
+    }
+
+    /// Returns what is known of a UDP socket.
+    pub(crate) fn udp(&self, inode: u64) -> impl Iterator<Item = &'a UdpSocket> {
+        self.udp.get(&inode).into_iter().flatten().copied()
     }
 }
 

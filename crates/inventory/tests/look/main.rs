@@ -3,4 +3,6 @@
 #[cfg(test)]
 mod live;
 #[cfg(test)]
+mod portable;
+#[cfg(test)]
 mod recorded;

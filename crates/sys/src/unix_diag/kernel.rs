@@ -1,10 +1,7 @@
-//! The netlink conversation behind the list of unix sockets.
+//! The question behind the list of unix sockets.
 
-use std::{io, os::fd::OwnedFd, time::Duration};
+use std::io;
 
-use netlink_packet_core::{
-    NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload,
-};
 use netlink_packet_sock_diag::{
     SockDiagMessage,
     constants::TCP_LISTEN,
@@ -13,67 +10,25 @@ use netlink_packet_sock_diag::{
         nlas::{Nla, UnixDiagName},
     },
 };
-use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink, recv, send, socket_with,
-    sockopt::{Timeout, set_socket_timeout},
-};
 
 use super::UnixSocket;
+use crate::sock_diag::dump;
 
 /// Asks for all of them and puts the answers together.
 pub(super) fn unix_sockets() -> io::Result<Vec<UnixSocket>> {
-    let socket = ask()?;
-    let mut sockets = Vec::new();
-    let mut buffer = vec![0_u8; 64 * 1024];
-    loop {
-        let (length, whole) = recv(&socket, buffer.as_mut_slice(), RecvFlags::TRUNC)?;
-        if whole > length {
-            return Err(io::Error::other("an answer of the kernel was cut"));
-        }
-        let mut rest = buffer.get(..length).unwrap_or_default();
-        while !rest.is_empty() {
-            let message = NetlinkMessage::<SockDiagMessage>::deserialize(rest)
-                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-            let size = aligned(message.header.length)?;
-            if let NetlinkPayload::Done(_) = message.payload {
-                return Ok(sockets);
-            }
-            if let NetlinkPayload::Error(error) = &message.payload {
-                return Err(error.to_io());
-            }
-            if let NetlinkPayload::InnerMessage(SockDiagMessage::UnixResponse(answer)) =
-                message.payload
-            {
-                sockets.push(socket_of(*answer));
-            }
-            rest = rest.get(size..).unwrap_or_default();
-        }
-    }
-}
-
-fn ask() -> io::Result<OwnedFd> {
     let request = SockDiagMessage::UnixRequest(UnixRequest {
         state_flags: StateFlags::all(),
         inode: 0,
         show_flags: ShowFlags::NAME | ShowFlags::PEER | ShowFlags::RQLEN,
         cookie: [0xff; 8],
     });
-    let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
-    let mut message = NetlinkMessage::new(header, NetlinkPayload::from(request));
-    message.finalize();
-    let mut bytes = vec![0; message.buffer_len()];
-    message.serialize(&mut bytes);
-
-    let socket = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        Some(netlink::SOCK_DIAG),
-    )?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(LONGEST_WAIT))?;
-    send(&socket, &bytes, SendFlags::empty())?;
-    Ok(socket)
+    let mut sockets = Vec::new();
+    dump(request, |answer| {
+        if let SockDiagMessage::UnixResponse(answer) = answer {
+            sockets.push(socket_of(*answer));
+        }
+    })?;
+    Ok(sockets)
 }
 
 fn socket_of(answer: UnixResponse) -> UnixSocket {
@@ -108,21 +63,6 @@ fn name_of(name: UnixDiagName) -> Vec<u8> {
     }
 }
 
-/// Messages of one answer start at multiples of four bytes (netlink(7)).
-fn aligned(length: u32) -> io::Result<usize> {
-    let size = usize::try_from(length).unwrap_or(0).next_multiple_of(4);
-    if size == 0 {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidData,
-            "a netlink message of no length",
-        ));
-    }
-    Ok(size)
-}
-
 /// `RCV_SHUTDOWN` and `SEND_SHUTDOWN` of the kernel's `include/net/sock.h`.
 const RECEIVE_SHUTDOWN: u8 = 1;
 const SEND_SHUTDOWN: u8 = 2;
-
-/// The kernel answers at once; a wait this long means that it does not answer at all.
-const LONGEST_WAIT: Duration = Duration::from_secs(5);

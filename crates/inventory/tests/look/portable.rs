@@ -1,0 +1,103 @@
+//! The look through ps(1) and lsof(8): the forms of a Mac from recorded text, the agreement with the native look live.
+
+use std::process::{Command, Stdio};
+
+use inventory::{Access, Listing, Live, Snapshot, parse_portable, take, take_portable};
+use model::Wall;
+
+const MAC: Listing<'static> = Listing {
+    ps: include_str!("samples/mac-ps.txt"),
+    lsof: include_str!("samples/mac-lsof.txt"),
+};
+
+fn mac() -> Snapshot {
+    parse_portable(MAC, Wall::from_millis(1_800_000_000_000), 501)
+}
+
+fn stdin_of(snapshot: &Snapshot, pid: u32) -> u64 {
+    let open = snapshot.process(pid).unwrap().descriptor(0).unwrap();
+    let (inventory::Target::Pipe { inode } | inventory::Target::Socket { inode }) = open.target
+    else {
+        panic!("{open:?}");
+    };
+    inode
+}
+
+#[test]
+fn on_a_mac_each_end_of_a_pipe_is_found_by_its_own_handle() {
+    let seen = mac();
+
+    let pipe = seen.pipe(stdin_of(&seen, 4400)).unwrap();
+
+    let ends = |writers: bool| -> Vec<(u32, u32)> {
+        let of = |access: Access| {
+            if writers {
+                access.writes()
+            } else {
+                access.reads()
+            }
+        };
+        let holders = pipe.holders.iter().filter(|holder| of(holder.access));
+        holders.map(|holder| (holder.pid, holder.fd)).collect()
+    };
+    assert_eq!(ends(true), [(501, 31)]);
+    assert_eq!(ends(false), [(4400, 0)]);
+}
+
+#[test]
+fn on_a_mac_the_other_end_of_a_socketpair_is_named_or_gone() {
+    let seen = mac();
+
+    let held = seen.socket(stdin_of(&seen, 4300)).unwrap();
+    let other = seen.socket(held.peer.unwrap()).unwrap();
+    assert_eq!(other.holders[0].pid, 501);
+    let gone = seen.socket(stdin_of(&seen, 4242)).unwrap();
+    assert_eq!(gone.peer, Some(0));
+}
+
+#[test]
+fn a_process_that_lsof_does_not_list_is_not_readable_and_never_without_descriptors() {
+    let seen = mac();
+
+    let logd = seen.process(88).unwrap();
+    assert_eq!(logd.descriptors.why(), Some("lsof does not list it"));
+    assert!(!seen.complete && !seen.all_holders_seen());
+    assert!(seen.unreadable.iter().any(|gap| gap.pid == Some(88)));
+}
+
+#[test]
+fn both_ways_of_looking_name_the_same_holders() {
+    let mut child = Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut paired = Command::new("cat")
+        .stdin(Stdio::from(std::os::fd::OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+
+    let native = take(&Live::open().unwrap()).unwrap();
+    let portable = take_portable(Wall::from_millis(1_800_000_000_000), 0).unwrap();
+
+    for seen in [&native, &portable] {
+        let process = seen.process(child.id()).unwrap();
+        assert_eq!(process.ppid, std::process::id());
+        let pipe = seen.pipe(stdin_of(seen, child.id())).unwrap();
+        let writers: Vec<u32> = pipe.writers().map(|holder| holder.pid).collect();
+        assert_eq!(writers, [std::process::id()]);
+        let socket = seen.socket(stdin_of(seen, paired.id())).unwrap();
+        let other = seen.socket(socket.peer.unwrap()).unwrap();
+        let holders: Vec<u32> = other.holders.iter().map(|holder| holder.pid).collect();
+        assert_eq!(holders, [std::process::id()]);
+    }
+    assert_eq!(
+        stdin_of(&native, child.id()),
+        stdin_of(&portable, child.id())
+    );
+    drop((child.stdin.take(), ours));
+    child.wait().unwrap();
+    paired.wait().unwrap();
+}
