@@ -238,6 +238,18 @@ fn contain(
                 .pointer("/confirmation/seq")
                 .is_some_and(Value::is_u64),
     );
+    let time = |field: &str| {
+        let row = shown.pointer("/rows/0").unwrap_or(&Value::Null);
+        row.pointer(field)
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let (lost, revoked) = (time("/client_lost/at"), time("/revoked_at"));
+    // Times of one form (RFC 3339, UTC, milliseconds) sort as text.
+    claims.add(
+        "loss_and_revocation_are_two_times_on_record",
+        lost.is_some() && revoked.is_some() && lost < revoked,
+    );
     if point == Point::AfterAccept {
         claims.add(
             "not_contained_while_the_remote_side_is_unknown",
