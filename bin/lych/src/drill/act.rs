@@ -227,7 +227,7 @@ fn contain(
         "drill: its harness was killed",
     ];
     let ran = stage.run(&contain, None)?;
-    tell.ran(&format!("lych contain --session {session} --yes"), &ran);
+    tell.contained(&format!("lych contain --session {session} --yes"), &ran);
     let incident = incident_of(&ran)?;
     let shown = stage.json(&["incident", "show", &incident, "--json"])?;
     claims.add(
@@ -257,7 +257,7 @@ fn contain(
         );
         reconcile(stage, call, tell, claims)?;
         let again = stage.run(&["contain", "--incident", &incident, "--yes"], None)?;
-        tell.ran(&format!("lych contain --incident {incident} --yes"), &again);
+        tell.contained(&format!("lych contain --incident {incident} --yes"), &again);
         claims.add("contained", again.code == 0);
     } else {
         claims.add("contained", ran.code == 0);
@@ -315,7 +315,7 @@ fn server(stage: &Stage, crashed: &Client, tell: &mut Tell, claims: &mut Claims)
         &["contain", &pid, "--yes", "--reason", "drill: left over"],
         None,
     )?;
-    tell.ran(&format!("lych contain {pid} --yes"), &ran);
+    tell.contained(&format!("lych contain {pid} --yes"), &ran);
     claims.add("server_is_partial_not_contained", ran.code == 3);
     let shown = stage.json(&["incident", "show", &incident_of(&ran)?, "--json"])?;
     claims.add(

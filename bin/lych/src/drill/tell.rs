@@ -40,6 +40,17 @@ impl Tell {
         self.print(&shown);
     }
 
+    /// Shows a command and the beginning of what it printed; the whole incident is shown once, later.
+    pub(super) fn contained(&mut self, command: &str, ran: &Ran) {
+        let begin = ran.stdout.split("\nprocess ").next().unwrap_or_default();
+        let cut = Ran {
+            stdout: format!("{begin}\n[…]\n"),
+            stderr: String::new(),
+            code: ran.code,
+        };
+        self.ran(command, &cut);
+    }
+
     /// Lists what was checked.
     pub(super) fn claims(&mut self, claims: &Map<String, Value>) {
         self.say("Checked:");
