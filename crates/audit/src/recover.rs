@@ -22,6 +22,7 @@ use crate::{
     commit::Shared,
     create,
     keyring::{self, KeyRing},
+    prune,
     queue::{Content, Draft, Queue},
     seal,
     segments::Segment,
@@ -31,6 +32,7 @@ use crate::{
 mod past;
 mod quarantine;
 
+pub(crate) use past::refuse;
 use past::{Past, judge, open_calls, open_runs, revoked_runs};
 
 /// A log that is ready to be written.
@@ -63,6 +65,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     let origin = origin.map_err(|why| AuditError::Unknown(why.to_string()))?;
     let repairs = quarantine::repair(dir, &past.end, &past.repaired)?;
     finish_erasures(dir, &past.erased)?;
+    prune::finish(dir, past.pruned)?;
     let (writer, keys, opened) = begin(options, log_id, origin.recipient, root, &past)?;
     let recovered = Recovered {
         created,

@@ -3,8 +3,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use ledger::{
-    Calls, End, PinResult, Report, Scan, Sessions, Signatures, Step, Stop, TailRepaired, Verdict,
-    VerifyOptions, verify,
+    Calls, End, PinResult, Pruned, Report, Scan, Sessions, Signatures, Step, Stop, TailRepaired,
+    Verdict, VerifyOptions, verify,
 };
 use model::{CallState, Digest, Kind, LogId, Seq, SessionId, SessionState};
 
@@ -19,6 +19,7 @@ pub(super) struct Past {
     pub(super) sessions: Sessions,
     pub(super) repaired: BTreeSet<(u64, u64, Digest)>,
     pub(super) erased: BTreeSet<SessionId>,
+    pub(super) pruned: Option<Pruned>,
     pub(super) last_kind: Option<Kind>,
 }
 
@@ -56,7 +57,7 @@ pub(super) fn judge(
 }
 
 /// Maps a negative verdict to the reason why the log is not opened.
-fn refuse(report: &Report) -> Result<(), AuditError> {
+pub(crate) fn refuse(report: &Report) -> Result<(), AuditError> {
     let last = report.last_seq.unwrap_or(0);
     for pin in &report.pins_used {
         match pin.result {
@@ -98,6 +99,7 @@ fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop>
     let (mut calls, mut sessions) = (Calls::default(), Sessions::default());
     let (mut repaired, mut erased) = (BTreeSet::new(), BTreeSet::new());
     let mut last_kind = None;
+    let mut pruned = None;
     let end = loop {
         match scan.step()? {
             Step::Batch(batch) => {
@@ -106,6 +108,9 @@ fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop>
                     sessions.apply(&record.header, record.place);
                     if record.header.kind != Kind::Commit {
                         last_kind = Some(record.header.kind);
+                    }
+                    if record.header.kind == Kind::Pruned {
+                        pruned = Pruned::decode(record.body).or(pruned);
                     }
                     if record.header.kind == Kind::TailRepaired
                         && let Some(says) = TailRepaired::decode(record.body)
@@ -129,6 +134,7 @@ fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop>
         sessions,
         repaired,
         erased,
+        pruned,
         last_kind,
     })
 }

@@ -9,6 +9,7 @@
 mod journals;
 mod killed;
 mod log;
+mod prune;
 mod recovery;
 mod roots;
 mod tampering;

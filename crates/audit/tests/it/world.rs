@@ -205,6 +205,13 @@ impl World {
         names.count()
     }
 
+    /// The number of the first segment there is.
+    pub fn first_segment(&self) -> usize {
+        (0..)
+            .find(|index| self.dir().join(format!("seg/{index:010}.seg")).exists())
+            .unwrap()
+    }
+
     pub fn last_segment(&self) -> PathBuf {
         self.dir()
             .join(format!("seg/{:010}.seg", self.segments() - 1))
