@@ -5,7 +5,7 @@ use model::{Exit, Explain, Home};
 use serde_json::Value;
 use wire::operator::Request;
 
-use crate::{operator::Operator, ui};
+use crate::{operator::Operator, pin::PinArgs, ui};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Channels {
@@ -20,6 +20,8 @@ pub(crate) enum Channels {
         /// Only show what would change.
         #[arg(long)]
         dry_run: bool,
+        #[command(flatten)]
+        pin: PinArgs,
     },
 }
 
@@ -32,8 +34,9 @@ impl Channels {
 /// Does what was asked of the channels.
 pub(crate) fn run(home: &Home, verb: Channels) -> Result<Exit, Explain> {
     match verb {
-        Channels::Apply { dry_run } => {
-            let value = Operator::connect(home)?.ask(&Request::ChannelsApply { dry_run })?;
+        Channels::Apply { dry_run, pin } => {
+            let request = Request::ChannelsApply { dry_run };
+            let value = pin.ask(&mut Operator::connect(home)?, &request)?;
             for line in value
                 .get("changes")
                 .and_then(Value::as_array)

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use model::{Exit, Explain, Fault, Home};
 
 use crate::{
-    activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, ps, reconcile,
-    sessions, snapshot, vault, watch,
+    activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, pending, ps,
+    reconcile, sessions, snapshot, vault, watch,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -57,7 +57,7 @@ enum Verb {
     /// Say how the daemon, the vault and the log are.
     Status(daemon::StatusArgs),
     /// Open the vault.
-    Unlock(daemon::OpenerArgs),
+    Unlock(daemon::UnlockArgs),
     /// Shut the vault; calls are refused and recorded from then on.
     Lock,
     /// Secrets, each sealed with where it may go.
@@ -69,6 +69,12 @@ enum Verb {
     /// Runs and their authority.
     #[command(subcommand)]
     Sessions(sessions::Sessions),
+    /// What waits for a person: runs, and repetitions of open writes.
+    Pending(pending::PendingArgs),
+    /// Admit a run that waits, or let an open write be made once more.
+    Allow(pending::AllowArgs),
+    /// Take a run's authority away, or let a remembered shape wait again.
+    Deny(pending::DenyArgs),
     /// What was asked for, in which order.
     #[command(subcommand)]
     Activity(activity::Activity),
@@ -108,6 +114,9 @@ impl Cli {
             Verb::Vault(verb) => vault::run(&home, verb),
             Verb::Channels(verb) => channels::run(&home, verb),
             Verb::Sessions(verb) => sessions::run(&home, verb),
+            Verb::Pending(args) => pending::list(&home, &args),
+            Verb::Allow(args) => pending::allow(&home, &args),
+            Verb::Deny(args) => pending::deny(&home, &args),
             Verb::Activity(verb) => activity::run(&home, verb),
             Verb::Reconcile(verb) => reconcile::run(&home, verb),
             Verb::Audit(verb) => audit::run(&home, verb),
@@ -122,7 +131,7 @@ impl Verb {
     /// a variable that a program of the user can set must not choose where a passphrase goes.
     const fn is_sensitive(&self) -> bool {
         match self {
-            Self::Unlock(_) | Self::Vault(_) => true,
+            Self::Unlock(_) | Self::Vault(_) | Self::Allow(_) => true,
             Self::Channels(verb) => verb.is_apply(),
             Self::Ps(_)
             | Self::Watch(_)
@@ -136,6 +145,8 @@ impl Verb {
             | Self::Status(_)
             | Self::Lock
             | Self::Sessions(_)
+            | Self::Pending(_)
+            | Self::Deny(_)
             | Self::Activity(_)
             | Self::Reconcile(_)
             | Self::Audit(_)

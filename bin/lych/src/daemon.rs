@@ -12,7 +12,12 @@ use model::{Exit, Explain, Fault, Home, Secret};
 use serde_json::{Value, json};
 use wire::operator::{Opener, Request, SecretText};
 
-use crate::{mcp, operator::Operator, ui};
+use crate::{
+    mcp,
+    operator::Operator,
+    pin::{self, PinArgs},
+    ui,
+};
 
 /// Longest passphrase or secret taken from a descriptor, in bytes.
 const SECRET_CAP: u64 = 1 << 20;
@@ -30,9 +35,20 @@ pub(crate) struct InitArgs {
     /// The key file may be read by programs of this user, agents included.
     #[arg(long, requires = "key_file")]
     agent_readable: bool,
-    /// How a person proves to be there: only `none` for now, and `status` says so.
+    /// Ask for this PIN before authority is widened; it is read from this descriptor.
+    #[arg(long, value_name = "N", conflicts_with = "presence")]
+    pin_fd: Option<i32>,
+    /// How a person proves to be there, if not by a PIN: `none`, and `status` says so.
     #[arg(long, value_name = "KIND", value_parser = ["none"])]
     presence: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnlockArgs {
+    #[command(flatten)]
+    opener: OpenerArgs,
+    #[command(flatten)]
+    pin: PinArgs,
 }
 
 #[derive(Debug, Args)]
@@ -66,13 +82,17 @@ pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
         .because("agents run as this user, so they could open the vault themselves")
         .next("use a passphrase, or say --agent-readable if that is what you want"));
     }
+    let pin = args.new_pin()?;
     let opener = if args.yes && args.opener.is_empty() {
         generated_key(home)?
     } else {
         args.opener.read(true)?
     };
     mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
-    let value = Operator::connect(home)?.ask(&Request::Init { opener })?;
+    let value = Operator::connect(home)?.ask(&Request::Init {
+        opener,
+        pin: pin.as_ref().map(pin::text),
+    })?;
     ui::note("The vault is made and open.");
     if args.yes && args.opener.is_empty() {
         ui::note(&format!(
@@ -83,7 +103,11 @@ pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
     ui::note(
         "This keeps mistakes, orphans and strange servers out, not a hostile program of yours.",
     );
-    ui::note("Presence is `none`: nothing asks before authority is widened.");
+    ui::note(if pin.is_some() {
+        "Presence is `pin`: acts that widen what agents may do ask for it."
+    } else {
+        "Presence is `none`: nothing asks before authority is widened."
+    });
     ui::json(&value)?;
     Ok(Exit::Done)
 }
@@ -175,7 +199,10 @@ fn people(status: &Value) -> String {
     let word = |pointer: &str| match status.pointer(pointer) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Null) | None => "-".to_owned(),
-        Some(other) => other.to_string(),
+        Some(other) => match other.get("unknown").and_then(Value::as_str) {
+            Some(why) => format!("unknown: {why}"),
+            None => other.to_string(),
+        },
     };
     if status.get("daemon").is_none_or(Value::is_null) {
         return format!(
@@ -215,13 +242,14 @@ fn people(status: &Value) -> String {
 }
 
 /// Opens the vault.
-pub(crate) fn unlock(home: &Home, args: &OpenerArgs) -> Result<Exit, Explain> {
-    let opener = if args.is_empty() && own_key(home).exists() {
+pub(crate) fn unlock(home: &Home, args: &UnlockArgs) -> Result<Exit, Explain> {
+    let opener = if args.opener.is_empty() && own_key(home).exists() {
         generated_key(home)?
     } else {
-        args.read(false)?
+        args.opener.read(false)?
     };
-    Operator::connect(home)?.ask(&Request::Unlock { opener })?;
+    let request = Request::Unlock { opener };
+    args.pin.ask(&mut Operator::connect(home)?, &request)?;
     ui::note("The vault is open.");
     Ok(Exit::Done)
 }
@@ -233,12 +261,31 @@ pub(crate) fn lock(home: &Home) -> Result<Exit, Explain> {
     Ok(Exit::Done)
 }
 
+impl InitArgs {
+    /// Returns the PIN to set. That nothing asks must be chosen: by `--presence none`, or by `--yes`, which says
+    /// that no question is wanted.
+    fn new_pin(&self) -> Result<Option<Secret>, Explain> {
+        match self.pin_fd {
+            Some(fd) => from_fd(fd).map(Some),
+            None if self.yes || self.presence.is_some() => Ok(None),
+            None if io::stdin().is_terminal() => pin::new_from_terminal().map(Some),
+            None => Err(Explain::new(
+                Exit::Usage,
+                Fault::Caller,
+                "it is not said how a person proves to be there",
+            )
+            .because("acts that widen what agents may do can ask for a PIN")
+            .next("give one with --pin-fd N, or choose --presence none")),
+        }
+    }
+}
+
 impl OpenerArgs {
     const fn is_empty(&self) -> bool {
         self.passphrase_fd.is_none() && self.key_file.is_none()
     }
 
-    fn read(&self, is_new: bool) -> Result<Opener, Explain> {
+    pub(crate) fn read(&self, is_new: bool) -> Result<Opener, Explain> {
         if let Some(path) = &self.key_file {
             let path =
                 std::path::absolute(path).map_err(|error| unreadable("the key file", &error))?;

@@ -15,6 +15,8 @@ mod incident;
 mod inspect;
 mod mcp;
 mod operator;
+mod pending;
+mod pin;
 mod ps;
 mod reconcile;
 mod sessions;

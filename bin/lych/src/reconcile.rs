@@ -4,7 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use model::{CallId, Exit, Explain, Home};
 use wire::operator::Request;
 
-use crate::{activity, operator::Operator, ui};
+use crate::{activity, operator::Operator, pin::PinArgs, ui};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Found {
@@ -32,6 +32,8 @@ pub(crate) enum Reconcile {
         /// What shows it; it is kept in the log.
         #[arg(long, value_name = "TEXT")]
         evidence: String,
+        #[command(flatten)]
+        pin: PinArgs,
     },
 }
 
@@ -51,13 +53,15 @@ pub(crate) fn run(home: &Home, verb: Reconcile) -> Result<Exit, Explain> {
             call,
             found,
             evidence,
+            pin,
         } => {
             let happened = matches!(found, Found::Confirmed);
-            Operator::connect(home)?.ask(&Request::Resolve {
+            let request = Request::Resolve {
                 call,
                 happened,
                 evidence,
-            })?;
+            };
+            pin.ask(&mut Operator::connect(home)?, &request)?;
             ui::note(&format!("Call {call} is reconciled."));
             Ok(Exit::Done)
         }

@@ -12,6 +12,7 @@ use crate::{
     admission::{self, Guest},
     census,
     daemon::Daemon,
+    trust,
     watch::{self, Closed, Watched, Wire},
 };
 
@@ -80,7 +81,10 @@ async fn admitted(
         revoked_at: None,
         children: Vec::new(),
     };
+    let chain = record.chain.clone();
     daemon.launches.add(record, &daemon.notes);
+    // Before the welcome, so that the first call of a run whose shape is remembered does not find it waiting.
+    trust::admit(daemon, session, chain).await;
     let welcome = Welcome {
         protocol: guest.hello_protocol,
         version: wire::VERSION.to_owned(),

@@ -4,11 +4,11 @@ use std::{io, os::unix::net::UnixListener as StdListener, sync::Arc, time::Durat
 
 use audit::Audit;
 use authz::Gate;
-use channels::{Limits, Policy};
+use channels::{Limits, Policy, RunRules};
 use gateway::{Asker, Gateway};
 use model::{
-    Act, Body, ChannelName, Clock, Entry, Explain, Home, Journal, Kind, Lost, LostBasis, Operator,
-    Presence, SessionId, Wall,
+    Act, Body, ChannelName, Clock, Entry, Explain, Home, Journal, Kind, Known, Lost, LostBasis,
+    Operator, Presence, SessionId, Wall,
 };
 use serde_json::Value;
 use sys::clock::SystemClock;
@@ -22,9 +22,13 @@ use zeroize::Zeroizing;
 
 use crate::{
     agent,
+    bounds::{self, Ages},
     launches::Launches,
     notes::Notes,
-    operator, runs,
+    operator,
+    pin::Tries,
+    runs,
+    shape::Digests,
     store::{AgeWrap, Bootstrap, Store},
     verbs,
 };
@@ -48,7 +52,14 @@ pub(crate) struct Daemon {
     pub(crate) gateway: Gateway,
     pub(crate) store: Arc<Store>,
     pub(crate) launches: Launches,
-    pub(crate) presence: Presence,
+    /// What was learnt about the files of programs.
+    pub(crate) digests: Digests,
+    /// Since when the runs in memory are there.
+    pub(crate) ages: Ages,
+    /// Wrong PINs in a row.
+    pub(crate) tries: Tries,
+    /// One PIN is looked at at a time.
+    pub(crate) pin_turn: Mutex<()>,
     /// One vault act at a time; each is several records and a file.
     pub(crate) vault_turn: Mutex<()>,
     pub(crate) stop: CancellationToken,
@@ -143,7 +154,10 @@ fn open(home: Home, notes: Notes) -> Result<Daemon, String> {
         gate,
         gateway,
         store,
-        presence: Presence::None,
+        digests: Digests::default(),
+        ages: Ages::default(),
+        tries: Tries::default(),
+        pin_turn: Mutex::new(()),
         vault_turn: Mutex::new(()),
         stop: CancellationToken::new(),
         channels: std::sync::RwLock::new(Arc::new(Policy::nothing())),
@@ -170,7 +184,10 @@ async fn serve(
                 Ok((stream, _)) => { tasks.spawn(until_stop(Arc::clone(daemon), operator::serve(Arc::clone(daemon), stream))); }
                 Err(error) => daemon.tired(&error).await,
             },
-            _ = ticks.tick() => drop(daemon.gate.count_denials()),
+            _ = ticks.tick() => {
+                drop(daemon.gate.count_denials());
+                bounds::end_old_runs(daemon);
+            }
             () = daemon.stop.cancelled() => break,
             _ = terminated.recv() => break,
             _ = interrupted.recv() => break,
@@ -273,6 +290,14 @@ impl Daemon {
             .open(policy, secret.unwrap_or_else(|| Zeroizing::new([0; 32])));
     }
 
+    /// Returns what the applied policy says about runs. It goes on to hold while the vault is shut.
+    pub(crate) fn rules(&self) -> RunRules {
+        self.channels
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .runs()
+    }
+
     /// Tells whether the applied policy has this channel.
     pub(crate) fn has_channel(&self, name: &ChannelName) -> bool {
         let policy = self
@@ -320,7 +345,10 @@ impl Daemon {
             version: wire::VERSION.to_owned(),
             started_at: self.started_at,
             vault: self.store.state(),
-            presence: self.presence,
+            presence: match verbs::sealed(self) {
+                Ok(sealed) => sealed.presence().into(),
+                Err(closed) => Known::unknown(closed.what),
+            },
             log_id: self.audit.log_id().to_string(),
             last_seq: self.audit.head().map_or(0, |head| head.seq),
             log_fault: health.poisoned.or(health.attempts_refused),

@@ -103,6 +103,16 @@ impl Launches {
         });
     }
 
+    /// Returns the chain of a run that has a connection: that of the first.
+    pub(crate) fn chain_of(&self, session: SessionId) -> Option<Vec<model::ChainLink>> {
+        let records = self.lock();
+        records
+            .values()
+            .filter(|record| record.session == session)
+            .min_by_key(|record| record.connected_at)
+            .map(|record| record.chain.clone())
+    }
+
     /// Notes that the transport of a connection closed.
     pub(crate) fn closed(&self, connection: ConnectionId, at: Wall, notes: &Notes) {
         self.change(notes, |record| {

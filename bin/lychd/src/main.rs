@@ -4,13 +4,18 @@
 
 mod admission;
 mod agent;
+mod bounds;
 mod census;
 mod daemon;
 mod launches;
 mod notes;
 mod operator;
+mod pin;
 mod runs;
+mod sealed;
+mod shape;
 mod store;
+mod trust;
 mod verbs;
 mod watch;
 
@@ -18,6 +23,11 @@ use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser;
 use model::Home;
+use sys::wiping::Wiping;
+
+/// What was freed is zero: after a lock no secret is left in a buffer that some library let go of.
+#[global_allocator]
+static MEMORY: Wiping = Wiping;
 
 /// The daemon behind `lych`; it is started by it and rarely by hand.
 #[derive(Debug, Parser)]

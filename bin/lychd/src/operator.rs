@@ -2,7 +2,7 @@
 
 use std::{io, os::fd::AsFd, sync::Arc};
 
-use model::{Exit, Explain, Fault, Operator, Presence};
+use model::{Exit, Explain, Fault, Operator, Presence, Secret};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
@@ -17,6 +17,14 @@ use crate::{daemon::Daemon, verbs};
 
 /// Longest request, in bytes. A secret of 1 MiB in base64 is the longest thing an operator sends.
 const REQUEST_CAP: usize = 4 << 20;
+
+/// Who asks over one connection.
+pub(crate) struct Caller {
+    /// As records name him.
+    pub(crate) by: Operator,
+    /// The PIN he gave, for acts that need one; looked at only then.
+    pub(crate) pin: Option<Arc<Secret>>,
+}
 
 /// Serves one operator until it hangs up.
 pub(crate) async fn serve(daemon: Arc<Daemon>, mut stream: UnixStream) {
@@ -34,14 +42,14 @@ async fn converse(daemon: &Arc<Daemon>, stream: &mut UnixStream) -> io::Result<(
     let Some(first) = lines.next(stream).await? else {
         return Ok(());
     };
-    let operator = match greet(stream, &first) {
-        Ok(operator) => operator,
+    let mut caller = match greet(stream, &first) {
+        Ok(by) => Caller { by, pin: None },
         Err(explain) => return answer(stream, &Answer::Failed(explain)).await,
     };
     answer(stream, &Answer::Done(serde_json::Value::Null)).await?;
     while let Some(line) = lines.next(stream).await? {
         let reply = match wire::decode(&line) {
-            Ok(request) => match verbs::run(daemon, &operator, request).await {
+            Ok(request) => match verbs::run(daemon, &mut caller, request).await {
                 Ok(value) => Answer::Done(value),
                 Err(explain) => Answer::Failed(explain),
             },

@@ -16,25 +16,8 @@ use crate::{
     ask::{Ask, Cleared, Permit, Refused, Settled},
     run::Run,
     sync::{Mutex, lock},
+    writes::{OpenWrites, Twin},
 };
-
-/// What two equal writes have in common.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Twin {
-    pub(crate) channel: ChannelName,
-    pub(crate) operation: Option<OperationName>,
-    pub(crate) arguments: Digest,
-}
-
-impl Twin {
-    pub(crate) fn of(ask: &Ask) -> Option<Self> {
-        ask.is_write.then(|| Self {
-            channel: ask.target.channel.clone(),
-            operation: ask.target.operation.clone(),
-            arguments: ask.arguments,
-        })
-    }
-}
 
 /// How far a call in memory has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,11 +51,12 @@ impl Call {
 pub(crate) struct State {
     pub(crate) runs: HashMap<SessionId, Run>,
     pub(crate) calls: HashMap<CallId, Call>,
-    /// Writes whose outcome is not known or not final; they outlive their call and their run.
-    pub(crate) open_writes: HashMap<Twin, CallId>,
+    pub(crate) open_writes: OpenWrites,
     pub(crate) closed_channels: HashMap<ChannelName, Option<Seq>>,
     pub(crate) closed_secrets: HashMap<SecretName, Option<Seq>>,
     pub(crate) locked: bool,
+    /// Whether a run acts only when somebody has admitted it.
+    pub(crate) runs_wait: bool,
     /// Set once something could not be recorded; nothing is cleared from then on.
     pub(crate) unrecordable: bool,
 }
@@ -96,36 +80,57 @@ impl State {
 
     /// Why this call may not begin, the closed scopes first.
     pub(crate) fn refusal(&self, ask: &Ask) -> Option<Denial> {
+        let secret = ask.secret.as_ref();
+        let shut = secret
+            .and_then(|name| self.closed_secrets.get(name))
+            .map(|seq| revoked("secret", *seq));
         let run = self.runs.get(&ask.session);
-        let revoked = |scope: &str, seq: &Option<Seq>| Denial::Revoked {
-            scope: scope.to_owned(),
-            seq: *seq,
-        };
-        if let Some(why) = run.map_or(Some(Denial::ClientLost), Run::closed) {
+        if let Some(why) = self.revoked_for(ask.session, &ask.target.channel).or(shut) {
             return Some(why);
         }
-        if let Some(seq) = self.closed_channels.get(&ask.target.channel) {
-            return Some(revoked("channel", seq));
+        if let Some(why) = self.waits_for(ask.session) {
+            return Some(why);
         }
-        if let Some(seq) = ask
-            .secret
-            .as_ref()
-            .and_then(|name| self.closed_secrets.get(name))
-        {
-            return Some(revoked("secret", seq));
+        if ask.is_write && run.is_some_and(|run| run.holder.is_none()) {
+            return Some(Denial::OwnershipIncomplete);
         }
+        let open = self.open_writes.repeated_by(ask);
+        open.map(|of| Denial::Repeat { of })
+    }
+
+    /// Why nothing of this channel may be used by this run, whatever is asked.
+    pub(crate) fn shut_for(&self, session: SessionId, channel: &ChannelName) -> Option<Denial> {
+        self.revoked_for(session, channel)
+            .or_else(|| self.waits_for(session))
+    }
+
+    /// What was taken away for good, and is said before anything that passes.
+    fn revoked_for(&self, session: SessionId, channel: &ChannelName) -> Option<Denial> {
+        let run = self.runs.get(&session);
+        run.map_or(Some(Denial::ClientLost), Run::closed)
+            .or_else(|| {
+                let seq = self.closed_channels.get(channel)?;
+                Some(revoked("channel", *seq))
+            })
+    }
+
+    /// What the run, or the whole house, waits for.
+    fn waits_for(&self, session: SessionId) -> Option<Denial> {
         if self.locked {
             return Some(Denial::Locked);
         }
         if self.unrecordable {
             return Some(Denial::NotRecorded);
         }
-        if ask.is_write && run.is_some_and(|run| run.holder.is_none()) {
-            return Some(Denial::OwnershipIncomplete);
+        let admitted = self.runs.get(&session).is_some_and(|run| run.admitted);
+        (self.runs_wait && !admitted).then_some(Denial::Pending)
+    }
+
+    /// Remembers what a person may want to decide about.
+    pub(crate) fn note_refusal(&mut self, ask: &Ask, why: &Denial) {
+        if let Denial::Repeat { of } = why {
+            self.open_writes.was_asked(*of, ask.session);
         }
-        let open = Twin::of(ask).and_then(|twin| self.open_writes.get(&twin).copied());
-        open.filter(|of| *of != ask.call)
-            .map(|of| Denial::Repeat { of })
     }
 
     fn close(&mut self, scope: &Scope, seq: Option<Seq>) {
@@ -143,6 +148,13 @@ impl State {
             }
             Scope::All => self.locked = true,
         }
+    }
+}
+
+fn revoked(scope: &str, seq: Option<Seq>) -> Denial {
+    Denial::Revoked {
+        scope: scope.to_owned(),
+        seq,
     }
 }
 
@@ -188,6 +200,7 @@ impl Gate {
     pub fn new(journal: Arc<dyn Journal>) -> Self {
         let state = State {
             locked: true,
+            runs_wait: true,
             ..State::default()
         };
         Self {
@@ -208,6 +221,7 @@ impl Gate {
         let cancelled = permit.cancel.is_cancelled().then_some(Denial::ClientLost);
         if let Some(why) = state.refusal(&permit.ask).or(cancelled) {
             state.calls.remove(&permit.ask.call);
+            state.note_refusal(&permit.ask, &why);
             return Err(self.deny(&permit.ask, permit.attempt_seq, why));
         }
         let ticket = self.journal.push(self.entry(
@@ -224,9 +238,7 @@ impl Gate {
         if let Some(call) = state.calls.get_mut(&permit.ask.call) {
             call.stage = Stage::Cleared;
         }
-        if let Some(twin) = Twin::of(&permit.ask) {
-            state.open_writes.insert(twin, permit.ask.call);
-        }
+        state.open_writes.add(&permit.ask);
         Ok(Cleared {
             ask: permit.ask,
             attempt_seq: permit.attempt_seq,
@@ -293,7 +305,7 @@ impl Gate {
                 operation: open.operation,
                 arguments: open.arguments,
             };
-            state.open_writes.entry(twin).or_insert(open.call);
+            state.open_writes.left_open(twin, open.call);
         }
         state.locked = false;
     }
@@ -320,8 +332,8 @@ impl Gate {
             OutcomeBody::Waiting { .. } => (Kind::Waiting, false),
             OutcomeBody::Unresolved { .. } => (Kind::Unresolved, false),
         };
-        if is_final && let Some(twin) = Twin::of(&cleared.ask) {
-            state.open_writes.remove(&twin);
+        if is_final {
+            state.open_writes.close(cleared.ask.call);
         }
         let body = Body::Outcome(outcome);
         self.journal
@@ -369,7 +381,7 @@ impl Gate {
         by: Operator,
     ) -> Ticket {
         let mut state = lock(&self.state);
-        state.open_writes.retain(|_, open| *open != call);
+        state.open_writes.close(call);
         self.journal.push(Entry {
             kind: Kind::Reconciled,
             session,

@@ -86,6 +86,7 @@ impl Gate {
     /// The first refusal of a run for one reason is two records of its own; later ones are counted, so
     /// that a client in a loop cannot fill the disk.
     fn refuse(&self, state: &mut State, ask: &Ask, why: Denial) -> Refused {
+        state.note_refusal(ask, &why);
         if let Some(run) = state.runs.get_mut(&ask.session) {
             let reason = reason(&why);
             if let Some(count) = run.denials.get_mut(&reason) {

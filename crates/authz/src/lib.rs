@@ -13,6 +13,7 @@
 //! # When the log cannot be written
 //! Nothing new is cleared. Closings still act in memory, and say that they are not on record.
 
+mod admission;
 mod ask;
 mod gate;
 mod intake;
@@ -20,7 +21,9 @@ mod run;
 mod sync;
 #[cfg(test)]
 mod tests;
+mod writes;
 
+pub use admission::RepeatAsked;
 pub use ask::{Ask, Attempted, Cleared, Permit, Refused, Settled};
 pub use gate::{Closed, Gate, OpenCall};
 pub use run::{Admission, Newcomer, RunView};

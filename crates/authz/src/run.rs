@@ -2,9 +2,10 @@
 //!
 //! | state | left for | by |
 //! |---|---|---|
+//! | pending | live | an operator, a remembered shape, or a policy that asks nobody |
 //! | live | abandoned | a process above the holder died |
 //! | live, abandoned | lost | the holder died |
-//! | live, abandoned, lost | revoked | an operator |
+//! | any but ended | revoked | an operator, or the end of its time |
 //! | live, abandoned, lost | ended | the last connection closed and nothing is in flight |
 //!
 //! A revoked run stays revoked until its holder is dead: a new connection of the same holder joins it.
@@ -65,6 +66,8 @@ pub(crate) struct Run {
     pub(crate) holder: Option<ProcessId>,
     pub(crate) opened_seq: Option<Seq>,
     pub(crate) connections: Vec<ConnectionId>,
+    /// Whether it may act where runs wait for somebody.
+    pub(crate) admitted: bool,
     pub(crate) revoked: Option<Option<Seq>>,
     pub(crate) abandoned: bool,
     pub(crate) lost: bool,
@@ -76,13 +79,15 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) const fn state(&self) -> SessionState {
+    pub(crate) const fn state(&self, runs_wait: bool) -> SessionState {
         if self.revoked.is_some() {
             SessionState::Revoked
         } else if self.ended {
             SessionState::Ended
         } else if self.lost {
             SessionState::Lost
+        } else if runs_wait && !self.admitted {
+            SessionState::Pending
         } else if self.abandoned {
             SessionState::Abandoned
         } else {
@@ -157,6 +162,8 @@ impl Gate {
             holder: who.holder.clone(),
             opened_seq: ticket.seq(),
             connections: Vec::new(),
+            // While the vault is shut nobody knows whether runs wait.
+            admitted: !state.runs_wait && !state.locked,
             revoked: None,
             abandoned: false,
             lost: false,
@@ -247,6 +254,7 @@ impl Gate {
             holder: Some(holder),
             opened_seq: None,
             connections: Vec::new(),
+            admitted: false,
             revoked: Some(seq),
             abandoned: false,
             lost: false,
@@ -276,7 +284,7 @@ impl Gate {
         let state = lock(&self.state);
         let view = |(id, run): (&SessionId, &Run)| RunView {
             id: *id,
-            state: run.state(),
+            state: run.state(state.runs_wait),
             connections: run.connections.len(),
             ownership_complete: run.holder.is_some(),
         };

@@ -10,6 +10,8 @@ use shuttle::sync::Mutex;
 
 use crate::{Ask, Cleared, Gate, Newcomer, Refused};
 
+mod people;
+
 /// A journal that keeps what it is given, and can be told to take nothing more.
 #[derive(Default)]
 struct Memory {
@@ -95,6 +97,7 @@ fn world() -> (Arc<Memory>, Arc<Gate>, SessionId) {
     let memory = Arc::new(Memory::default());
     let gate = Arc::new(Gate::new(memory.clone()));
     gate.unlocked(Vec::new());
+    gate.runs_wait(false);
     let session = gate.admit(newcomer(1, Some(10))).unwrap().session;
     (memory, gate, session)
 }

@@ -5,6 +5,8 @@
 //! | key | values | left out |
 //! |---|---|---|
 //! | `admission` | `allow`, `ask` | `ask` |
+//! | `runs.ttl` | a duration, as in `8h` | a run lasts as long as its client |
+//! | `runs.on_lock` | `keep`, `end` | `keep` |
 //! | `channel.NAME.kind` | `http` (`ssh` is not available yet) | refused |
 //! | `….base` | a [`Destination`](model::Destination) | refused |
 //! | `….secret` | a name in the vault | no secret is sent |
@@ -28,6 +30,7 @@ use crate::policy::{
     Admission, Approve, Channel, ChannelKind, Format, HeaderText, Idempotency, Inject, Job,
     OnClientLost, Operation, Policy, ResultKept,
 };
+use crate::rules::{OnLock, RunRules, Ttl};
 
 /// Why a draft cannot become a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,8 +65,16 @@ fn at(line: &Option<usize>) -> String {
 #[serde(deny_unknown_fields)]
 struct Draft {
     admission: Option<Spanned<String>>,
+    runs: Option<RunsDraft>,
     #[serde(default)]
     channel: BTreeMap<Spanned<String>, ChannelDraft>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunsDraft {
+    ttl: Option<Spanned<String>>,
+    on_lock: Option<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -119,12 +130,13 @@ pub(crate) fn parse(text: &str) -> Result<Policy, DraftError> {
             &[("allow", Admission::Allow), ("ask", Admission::Ask)],
         )?,
     };
+    let runs = draft.runs.map(|runs| reader.runs(&runs)).transpose()?;
     let channels = draft
         .channel
         .into_iter()
         .map(|(name, channel)| reader.channel(&name, channel))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Policy::new(admission, channels))
+    Ok(Policy::new(admission, runs, channels))
 }
 
 /// The draft's text, for turning places in it into lines.
@@ -159,6 +171,40 @@ impl Reader<'_> {
                 "leave this channel out for now",
             )),
         }
+    }
+
+    fn runs(&self, draft: &RunsDraft) -> Result<RunRules, DraftError> {
+        let ttl = draft.ttl.as_ref().map(|text| {
+            let wrong = |why: &str| {
+                let what = format!("ttl cannot be {:?}", text.get_ref());
+                let mut error = self.error(
+                    &text.span(),
+                    &what,
+                    "write a duration of at least a second, as in \"8h\"",
+                );
+                error.why = Some(why.to_owned());
+                error
+            };
+            let ttl = humantime::parse_duration(text.get_ref())
+                .map_err(|error| wrong(&error.to_string()))?;
+            // Ends are looked for once a second, so nothing shorter could be kept.
+            if ttl.as_secs() == 0 {
+                return Err(wrong("it is shorter than a second"));
+            }
+            Ok(Ttl(ttl))
+        });
+        let on_lock = match &draft.on_lock {
+            None => OnLock::default(),
+            Some(word) => self.word(
+                word,
+                "on_lock",
+                &[("keep", OnLock::Keep), ("end", OnLock::End)],
+            )?,
+        };
+        Ok(RunRules {
+            ttl: ttl.transpose()?,
+            on_lock,
+        })
     }
 
     fn channel(&self, name: &Spanned<String>, draft: ChannelDraft) -> Result<Channel, DraftError> {

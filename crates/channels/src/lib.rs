@@ -22,6 +22,7 @@ mod path;
 mod pattern;
 mod plan;
 mod policy;
+mod rules;
 mod scrub;
 mod send;
 mod tls;
@@ -39,4 +40,5 @@ pub use policy::{
     Admission, Channel, Idempotency, Inject, Job, OnClientLost, Operation, Policy, PolicyError,
     ResultKept,
 };
+pub use rules::{OnLock, RunRules};
 pub use send::{Answer, NotSent, Sent};

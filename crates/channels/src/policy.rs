@@ -1,7 +1,8 @@
 //! The policy: which channels there are and what each allows, in the canonical form that the vault seals.
 //!
 //! Canonical JSON: fields in the order of the types below, channels by name, no white space. What does not
-//! read back to the same bytes is not ours. A later version adds fields and raises `version`.
+//! read back to the same bytes is not ours. A later version adds fields and raises `version`: version 2 added
+//! `runs`, and a policy without it is still written as version 1.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -12,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     draft::{self, DraftError},
     pattern::{Allow, JobPath},
+    rules::RunRules,
 };
 
 /// Everything an agent may ask for.
@@ -20,6 +22,8 @@ use crate::{
 pub struct Policy {
     version: u64,
     admission: Admission,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    runs: Option<RunRules>,
     channels: Vec<Channel>,
 }
 
@@ -142,7 +146,7 @@ pub(crate) struct Pointer(String);
 #[non_exhaustive]
 pub enum PolicyError {
     /// A later version wrote it.
-    #[error("the applied policy has version {0}, and this program knows 1")]
+    #[error("the applied policy has version {0}, and this program knows {VERSION}")]
     Newer(u64),
     /// It is not what any version wrote.
     #[error("the applied policy is damaged")]
@@ -162,17 +166,27 @@ impl Policy {
     #[must_use]
     pub const fn nothing() -> Self {
         Self {
-            version: VERSION,
+            version: FIRST_VERSION,
             admission: Admission::Ask,
+            runs: None,
             channels: Vec::new(),
         }
     }
 
-    pub(crate) fn new(admission: Admission, mut channels: Vec<Channel>) -> Self {
+    pub(crate) fn new(
+        admission: Admission,
+        runs: Option<RunRules>,
+        mut channels: Vec<Channel>,
+    ) -> Self {
         channels.sort_by(|a, b| a.name.cmp(&b.name));
         Self {
-            version: VERSION,
+            version: if runs.is_some() {
+                VERSION
+            } else {
+                FIRST_VERSION
+            },
             admission,
+            runs,
             channels,
         }
     }
@@ -194,11 +208,12 @@ impl Policy {
             version: u64,
         }
         let found: Version = serde_json::from_slice(bytes).map_err(|_| PolicyError::Corrupt)?;
-        if found.version != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&found.version) {
             return Err(PolicyError::Newer(found.version));
         }
         let policy: Self = serde_json::from_slice(bytes).map_err(|_| PolicyError::Corrupt)?;
-        if policy.canonical() == bytes {
+        let its_version = policy.runs.is_some() == (policy.version == VERSION);
+        if its_version && policy.canonical() == bytes {
             Ok(policy)
         } else {
             Err(PolicyError::Corrupt)
@@ -215,6 +230,12 @@ impl Policy {
     #[must_use]
     pub const fn admission(&self) -> Admission {
         self.admission
+    }
+
+    /// Returns what bounds every run.
+    #[must_use]
+    pub fn runs(&self) -> RunRules {
+        self.runs.unwrap_or_default()
     }
 
     /// Returns the channels by name.
@@ -407,22 +428,23 @@ checked_text!(
     |text| text.starts_with('/') && text.len() <= 256 && !text.contains(char::is_control)
 );
 
-mod window {
+pub(crate) mod window {
     //! A duration as a person writes it (`24h`).
 
     use std::time::Duration;
 
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(window: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(window: &Duration, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(&humantime::format_duration(*window))
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
         let text = String::deserialize(from)?;
         humantime::parse_duration(&text).map_err(D::Error::custom)
     }
 }
 
-const VERSION: u64 = 1;
+const FIRST_VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const SECRET: &str = "{secret}";

@@ -10,6 +10,7 @@ impl Policy {
             Admission::Allow => "a new run may start by itself".to_owned(),
             Admission::Ask => "a new run waits until a person allows it".to_owned(),
         }];
+        lines.extend(self.runs().describe());
         for channel in self.channels() {
             describe_channel(channel, &mut lines);
         }

@@ -67,9 +67,6 @@ fn attempt(
     let open = inner
         .opened()
         .ok_or_else(|| refuse(&rough, Denial::Locked))?;
-    if open.policy.admission() == channels::Admission::Ask {
-        return Err(refuse(&rough, Denial::Pending));
-    }
     let plan = open
         .policy
         .plan(HttpAsk {

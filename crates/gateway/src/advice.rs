@@ -13,7 +13,8 @@ pub(crate) fn what_to_do(why: &Denial) -> String {
         }
         Denial::Locked => "ask the operator to run `lych unlock`, then make the call again".to_owned(),
         Denial::Pending => {
-            "ask the operator to admit runs: admission = \"allow\" in config.toml, then `lych channels apply`".to_owned()
+            "ask the operator to admit this run: `lych pending`, then `lych allow RUN`; make the call again afterwards"
+                .to_owned()
         }
         Denial::ClientLost => "nothing; the client this run belonged to is gone".to_owned(),
         Denial::OwnershipIncomplete => {
@@ -28,7 +29,8 @@ pub(crate) fn what_to_do(why: &Denial) -> String {
         Denial::NotYours { what } => format!("change the call, since this is not the agent's to choose: {what}"),
         Denial::Repeat { of } => format!(
             "do not repeat it; the same write {of} is still open. Ask the operator: `lych reconcile list`, then \
-             `lych reconcile resolve {of} --as confirmed|failed --evidence TEXT`"
+             `lych reconcile resolve {of} --as confirmed|failed --evidence TEXT`; or `lych allow --repeat {of}`, if it \
+             may be done twice"
         ),
         Denial::Busy => "wait for an answer to an earlier call, then make this one again".to_owned(),
         Denial::NotRecorded => "stop; nothing can be recorded, so nothing may leave (`lych status` says why)".to_owned(),

@@ -72,6 +72,9 @@ impl Gateway {
 
     /// Takes the policy that the vault holds, and the secret that request ids are derived from.
     pub fn open(&self, policy: Arc<Policy>, id_secret: Zeroizing<[u8; 32]>) {
+        self.inner
+            .gate
+            .runs_wait(policy.admission() == channels::Admission::Ask);
         self.set(Some(Arc::new(Open { policy, id_secret })));
     }
 
@@ -130,9 +133,13 @@ impl Inner {
 }
 
 impl Acts for Gateway {
-    fn channels(&self, _: Asker) -> Vec<ChannelShown> {
+    fn channels(&self, who: Asker) -> Vec<ChannelShown> {
         let Some(open) = self.inner.opened() else {
             return Vec::new();
+        };
+        let shown = |channel: &Channel| ChannelShown {
+            closed: self.inner.gate.shut_for(who.session, channel.name()),
+            ..shown(channel)
         };
         open.policy.channels().iter().map(shown).collect()
     }

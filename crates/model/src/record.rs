@@ -8,8 +8,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CallId, ChainLink, ChannelName, ConnectionId, Digest, Foreign, IncidentId, RequestKey,
-    SecretName, SessionId, Target, Unsettled, Wall, Withdrawal, process::Operator,
+    CallId, ChainLink, ChannelName, ConnectionId, Digest, EpochId, Foreign, IncidentId, RequestKey,
+    SecretName, SessionId, Target, Unsettled, Wall, Withdrawal,
+    process::{Operator, Presence},
 };
 
 /// A record's place in the log, counted from 1.
@@ -461,6 +462,52 @@ pub enum Act {
         /// Digest of the file.
         sha256: Digest,
     },
+    /// A run that waited was admitted.
+    RunAllowed {
+        /// Which run.
+        session: SessionId,
+        /// The remembered shape that admitted it; none if a person looked at this very run.
+        by_shape: Option<Digest>,
+    },
+    /// Runs whose chain has this shape are admitted from now on.
+    ShapeRemembered {
+        /// Digest of the shape.
+        shape: Digest,
+    },
+    /// Runs of this shape wait again.
+    ShapeForgotten {
+        /// Digest of the shape.
+        shape: Digest,
+    },
+    /// One repetition of an open write was let through.
+    RepeatAllowed {
+        /// The open write.
+        call: CallId,
+    },
+    /// How presence is established was decided.
+    PresenceChosen {
+        /// `pin` or `none`.
+        rule: Presence,
+    },
+    /// A wrong PIN was given, or one was given too soon after wrong ones.
+    PresenceRefused,
+    /// The data key of a run was to be destroyed.
+    RunErased {
+        /// Which run.
+        session: SessionId,
+    },
+    /// A daemon run that nobody had endorsed was adopted.
+    EpochAdopted {
+        /// Which daemon run.
+        epoch: EpochId,
+    },
+    /// The oldest segments were to be given up.
+    LogPruned {
+        /// Records at or after this time are kept.
+        since: Wall,
+    },
+    /// The vault was put under another passphrase or key file.
+    OpenerChanged,
     /// The daemon was told to stop.
     Stop,
 }

@@ -25,3 +25,4 @@ pub mod spawn;
 pub mod tcp_diag;
 pub mod terminal;
 pub mod unix_diag;
+pub mod wiping;

@@ -64,11 +64,43 @@ pub enum Request {
     Init {
         /// What will open it.
         opener: Opener,
+        /// The PIN that acts which widen authority need from then on; none if nothing shall ask.
+        #[serde(default)]
+        pin: Option<SecretText>,
     },
     /// Open the vault.
     Unlock {
         /// What opens it; none asks for an installation's own way.
         opener: Opener,
+    },
+    /// Show that a person is there, for what is asked next over this connection.
+    Present {
+        /// The PIN.
+        pin: SecretText,
+    },
+    /// Choose how presence is established.
+    PresenceChoose {
+        /// The new PIN; none if nothing shall ask.
+        pin: Option<SecretText>,
+    },
+    /// List what waits for a person, and the shapes that no longer wait.
+    Pending,
+    /// Admit a run.
+    Allow {
+        /// Which.
+        session: SessionId,
+        /// Whether runs of the same shape are admitted from now on.
+        remember: bool,
+    },
+    /// Let runs of a remembered shape wait again.
+    Forget {
+        /// The shape's id.
+        shape: String,
+    },
+    /// Let one repetition of an open write pass.
+    AllowRepeat {
+        /// The open write.
+        call: CallId,
     },
     /// Shut the vault.
     Lock,
@@ -155,6 +187,9 @@ pub enum Request {
         late: bool,
     },
 }
+
+/// What the refusal of an act says that needs a PIN which was not given.
+pub const PIN_NEEDED: &str = "a PIN is needed for this";
 
 /// One answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]

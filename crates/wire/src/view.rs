@@ -138,8 +138,9 @@ pub struct StatusView {
     pub started_at: Wall,
     /// The vault.
     pub vault: VaultState,
-    /// How presence is established for acts that widen authority.
-    pub presence: Presence,
+    /// How presence is established for acts that widen authority; it is sealed, so unknown while the vault
+    /// is shut.
+    pub presence: Known<Presence>,
     /// Which log it writes.
     pub log_id: String,
     /// The newest record on disk.

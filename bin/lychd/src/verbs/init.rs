@@ -3,15 +3,19 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use model::{Act, Exit, Explain, Fault, Foreign, Operator, Scope, Secret};
+use channels::OnLock;
+use model::{Act, Exit, Explain, Fault, Foreign, Operator, Scope, Secret, SessionState};
 use serde_json::{Value, json};
 use vault::{Seed, Vault, WorkFactor};
-use wire::{VaultState, operator::Opener};
+use wire::{
+    VaultState,
+    operator::{Opener, SecretText},
+};
 
-use super::{acted, no_vault, unrecorded};
-use crate::{daemon::Daemon, store::Unwrap};
+use super::{acted, no_vault, presence, sealed, unrecorded};
+use crate::{bounds, daemon::Daemon, operator::Caller, sealed::Sealed, store::Unwrap};
 
-fn opener(given: Opener) -> Result<vault::Opener, Explain> {
+pub(super) fn opener(given: Opener) -> Result<vault::Opener, Explain> {
     match given {
         Opener::Passphrase(text) => {
             let bytes = STANDARD.decode(text.expose()).map_err(|error| {
@@ -32,7 +36,7 @@ fn opener(given: Opener) -> Result<vault::Opener, Explain> {
 }
 
 /// Key derivation takes a second and 128 MiB on purpose: not on a thread that serves others.
-async fn slowly<T: Send + 'static>(
+pub(super) async fn slowly<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, vault::VaultError> + Send + 'static,
 ) -> Result<T, Explain> {
     match tokio::task::spawn_blocking(what).await {
@@ -45,9 +49,11 @@ async fn slowly<T: Send + 'static>(
 
 pub(super) async fn init(
     daemon: &Arc<Daemon>,
-    by: &Operator,
+    caller: &mut Caller,
     given: Opener,
+    pin: Option<SecretText>,
 ) -> Result<Value, Explain> {
+    let pin = presence::hash(pin).await?;
     let _turn = daemon.vault_turn.lock().await;
     if daemon.store.state() != VaultState::None {
         return Err(
@@ -68,7 +74,7 @@ pub(super) async fn init(
         .because("bootstrap.key is missing and there is no vault")
         .next("move the audit folder away to start a new log; the old one stays verifiable"));
     };
-    acted(daemon, by, Act::Init).await?;
+    acted(daemon, &caller.by, Act::Init).await?;
     let home = daemon.home.clone();
     let vault = slowly(move || {
         let root_seed = vault::new_root_seed()?;
@@ -82,16 +88,26 @@ pub(super) async fn init(
         )
     })
     .await?;
-    take_over(daemon, by, vault).await?;
+    let sealed = Sealed {
+        pin,
+        ..Sealed::nothing()
+    };
+    let rule = sealed.presence();
+    let mut vault = vault;
+    vault
+        .set_policy(sealed.to_bytes())
+        .map_err(|error| error.explain())?;
+    acted(daemon, &caller.by, Act::PresenceChosen { rule }).await?;
+    take_over(daemon, &caller.by, vault).await?;
     Ok(
-        json!({"schema": "lych.init/v1", "vault": "unlocked", "presence": daemon.presence,
+        json!({"schema": "lych.init/v1", "vault": "unlocked", "presence": rule,
         "log_id": daemon.audit.log_id(), "root": hex(&daemon.audit.root())}),
     )
 }
 
 pub(super) async fn unlock(
     daemon: &Arc<Daemon>,
-    by: &Operator,
+    caller: &mut Caller,
     given: Opener,
 ) -> Result<Value, Explain> {
     let _turn = daemon.vault_turn.lock().await;
@@ -106,17 +122,19 @@ pub(super) async fn unlock(
         Ok(vault) => vault,
         Err(explain) => {
             // A refused unlock is evidence; that it cannot be recorded changes nothing about the refusal.
-            drop(acted(daemon, by, Act::UnlockRefused).await);
+            drop(acted(daemon, &caller.by, Act::UnlockRefused).await);
             return Err(explain);
         }
     };
-    take_over(daemon, by, vault).await?;
+    let vault = newest(daemon, vault).await?;
+    // The rule lies in the vault itself: it is known now, and nothing has taken effect yet.
+    presence::by_rule(daemon, caller, &sealed::of(&vault)?).await?;
+    take_over(daemon, &caller.by, vault).await?;
     Ok(json!({"vault": "unlocked", "already": false}))
 }
 
 /// Makes an opened vault effective: its root signs, its policy holds, its secrets may be used.
 async fn take_over(daemon: &Arc<Daemon>, by: &Operator, vault: Vault) -> Result<(), Explain> {
-    let vault = newest(daemon, vault).await?;
     acted(daemon, by, Act::Unlock).await?;
     let written = Act::VaultWritten {
         generation: vault.generation(),
@@ -171,6 +189,13 @@ pub(super) async fn lock(daemon: &Arc<Daemon>, by: &Operator) -> Result<Value, E
         Foreign::new("the vault was locked"),
         Some(by.clone()),
     );
+    if daemon.rules().on_lock() == OnLock::End {
+        for run in daemon.gate.runs() {
+            if !matches!(run.state, SessionState::Revoked | SessionState::Ended) {
+                bounds::end(daemon, run.id, "the vault was locked (runs.on_lock)");
+            }
+        }
+    }
     daemon.gateway.shut();
     daemon.store.shut();
     let in_flight = closed.in_flight;

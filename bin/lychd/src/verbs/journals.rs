@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use audit::{CallFilter, CallView};
 use authz::OpenCall;
-use model::{CallId, CallState, Exit, Explain, Fault, Operator, SessionId, Wall};
+use model::{CallId, CallState, Exit, Explain, Fault, Operator, SessionId, SessionState, Wall};
 use serde_json::{Value, json};
+use wire::SessionView;
 
 use super::unrecorded;
 use crate::{daemon::Daemon, runs::to_value};
@@ -38,26 +39,40 @@ async fn find(daemon: &Arc<Daemon>, filter: CallFilter) -> Result<Vec<CallView>,
     .await
 }
 
-pub(super) async fn sessions(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
-    let views = read(daemon, |daemon| {
+/// Lists the runs. Whether one waits for a person stands in no record, for it depends on the policy in
+/// force: the gate knows.
+pub(super) async fn views(daemon: &Arc<Daemon>) -> Result<Vec<SessionView>, Explain> {
+    let mut views = read(daemon, |daemon| {
         daemon.audit.sessions(Some(daemon.store.as_ref()))
     })
     .await?;
+    for run in daemon.gate.runs() {
+        let view = views.iter_mut().find(|view| view.id == run.id);
+        if run.state == SessionState::Pending
+            && let Some(view) = view
+        {
+            view.state = SessionState::Pending;
+        }
+    }
+    Ok(views)
+}
+
+pub(super) async fn sessions(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
+    let views = views(daemon).await?;
     Ok(json!({"schema": "lych.sessions/v1", "sessions": to_value(&views)?}))
 }
 
-pub(super) async fn session(daemon: &Arc<Daemon>, id: SessionId) -> Result<Value, Explain> {
-    let views = read(daemon, |daemon| {
-        daemon.audit.sessions(Some(daemon.store.as_ref()))
+/// Finds one run.
+pub(super) async fn one_run(daemon: &Arc<Daemon>, id: SessionId) -> Result<SessionView, Explain> {
+    let mut views = views(daemon).await?.into_iter();
+    views.find(|view| view.id == id).ok_or_else(|| {
+        Explain::new(Exit::Usage, Fault::Caller, format!("there is no run {id}"))
+            .next("lych sessions list")
     })
-    .await?;
-    let view = views
-        .into_iter()
-        .find(|view| view.id == id)
-        .ok_or_else(|| {
-            Explain::new(Exit::Usage, Fault::Caller, format!("there is no run {id}"))
-                .next("lych sessions list")
-        })?;
+}
+
+pub(super) async fn session(daemon: &Arc<Daemon>, id: SessionId) -> Result<Value, Explain> {
+    let view = one_run(daemon, id).await?;
     Ok(json!({"schema": "lych.session/v1", "session": to_value(&view)?}))
 }
 
@@ -87,7 +102,8 @@ pub(super) async fn call(daemon: &Arc<Daemon>, call: CallId) -> Result<Value, Ex
     Ok(json!({"schema": "lych.call/v1", "call": to_value(&view)?}))
 }
 
-async fn one(daemon: &Arc<Daemon>, call: CallId) -> Result<CallView, Explain> {
+/// Finds one call.
+pub(super) async fn one(daemon: &Arc<Daemon>, call: CallId) -> Result<CallView, Explain> {
     let filter = CallFilter {
         call: Some(call),
         ..CallFilter::default()

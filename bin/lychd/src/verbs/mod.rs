@@ -2,8 +2,11 @@
 
 mod init;
 mod journals;
+mod pending;
 mod policy;
+mod presence;
 mod revoke;
+mod sealed;
 mod secrets;
 
 use std::sync::Arc;
@@ -12,20 +15,35 @@ use model::{Act, Body, Entry, Exit, Explain, Fault, Kind, NotDurable, Operator, 
 use serde_json::{Value, json};
 use wire::operator::Request;
 
-use crate::daemon::Daemon;
+use crate::{daemon::Daemon, operator::Caller};
 pub(crate) use journals::unresolved;
 pub(crate) use policy::draft_differs;
+use sealed::sealed as sealed_now;
+pub(crate) use sealed::sealed;
 
 /// Does what an operator asks.
 pub(crate) async fn run(
     daemon: &Arc<Daemon>,
-    by: &Operator,
+    caller: &mut Caller,
     request: Request,
 ) -> Result<Value, Explain> {
+    if presence::widens(&request) {
+        presence::require(daemon, caller).await?;
+    }
+    let by = &caller.by;
     match request {
         Request::Status => daemon.status().await,
-        Request::Init { opener } => init::init(daemon, by, opener).await,
-        Request::Unlock { opener } => init::unlock(daemon, by, opener).await,
+        Request::Init { opener, pin } => init::init(daemon, caller, opener, pin).await,
+        Request::Unlock { opener } => init::unlock(daemon, caller, opener).await,
+        Request::Present { pin } => {
+            caller.pin = Some(Arc::new(crate::pin::of(&pin)?));
+            Ok(Value::Null)
+        }
+        Request::PresenceChoose { pin } => presence::choose(daemon, by, pin).await,
+        Request::Pending => pending::list(daemon).await,
+        Request::Allow { session, remember } => pending::allow(daemon, by, session, remember).await,
+        Request::Forget { shape } => pending::forget(daemon, by, &shape).await,
+        Request::AllowRepeat { call } => pending::allow_repeat(daemon, by, call).await,
         Request::Lock => init::lock(daemon, by).await,
         Request::Stop => stop(daemon, by).await,
         Request::VaultAdd {
@@ -99,7 +117,7 @@ pub(crate) async fn run(
 ///
 /// # Errors
 /// It could not be recorded, so it must not be done.
-async fn acted(daemon: &Arc<Daemon>, by: &Operator, act: Act) -> Result<(), Explain> {
+pub(crate) async fn acted(daemon: &Arc<Daemon>, by: &Operator, act: Act) -> Result<(), Explain> {
     let body = Body::Acted {
         act,
         by: by.clone(),

@@ -7,32 +7,14 @@ use channels::Policy;
 use model::{Act, Exit, Explain, Fault, Operator};
 use serde_json::{Value, json};
 
-use super::{acted, closed};
-use crate::daemon::Daemon;
+use super::{acted, sealed::seal, sealed_now};
+use crate::{daemon::Daemon, trust};
 
 /// Shows what the applied policy allows.
 pub(super) fn list(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
-    let policy = sealed(daemon)?;
+    let policy = sealed_now(daemon)?.policy;
     let canonical: Value = serde_json::from_slice(&policy.canonical()).unwrap_or(Value::Null);
     Ok(json!({"schema": "lych.channels/v1", "policy": canonical, "described": policy.describe()}))
-}
-
-fn sealed(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
-    let bytes = daemon
-        .store
-        .with(|vault| vault.policy().map(<[u8]>::to_vec));
-    match bytes.ok_or_else(|| closed(daemon))? {
-        Some(bytes) => Policy::from_canonical(&bytes).map_err(|error| {
-            Explain::new(
-                Exit::Failed,
-                Fault::Ours,
-                "the sealed policy cannot be read",
-            )
-            .because(error)
-            .next("apply config.toml anew with `lych channels apply`")
-        }),
-        None => Ok(Policy::nothing()),
-    }
 }
 
 fn draft(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
@@ -68,8 +50,8 @@ pub(crate) fn draft_differs(daemon: &Arc<Daemon>) -> model::Known<bool> {
     if !daemon.home.config_file().exists() {
         return false.into();
     }
-    match (draft(daemon), sealed(daemon)) {
-        (Ok(draft), Ok(sealed)) => (draft.canonical() != sealed.canonical()).into(),
+    match (draft(daemon), sealed_now(daemon)) {
+        (Ok(draft), Ok(sealed)) => (draft != sealed.policy).into(),
         (Err(error), _) | (_, Err(error)) => model::Known::unknown(error.what),
     }
 }
@@ -81,23 +63,15 @@ pub(super) async fn apply(
     dry_run: bool,
 ) -> Result<Value, Explain> {
     let _turn = daemon.vault_turn.lock().await;
-    let (old, new) = (sealed(daemon)?, draft(daemon)?);
-    let changes = new.diff(Some(&old));
+    let (mut sealed, new) = (sealed_now(daemon)?, draft(daemon)?);
+    let changes = new.diff(Some(&sealed.policy));
     if dry_run {
         return Ok(json!({"changes": changes, "applied": false}));
     }
-    let canonical = new.canonical();
     let digest = new.digest();
     acted(daemon, by, Act::Applied { policy: digest }).await?;
-    let sealed = daemon.store.with(|vault| {
-        vault
-            .set_policy(canonical)
-            .map(|()| (vault.generation(), vault.sha256()))
-    });
-    let (generation, sha256) = sealed
-        .ok_or_else(|| closed(daemon))?
-        .map_err(|error| error.explain())?;
-    acted(daemon, by, Act::VaultWritten { generation, sha256 }).await?;
+    sealed.policy = new.clone();
+    seal(daemon, by, &sealed).await?;
     let named: HashSet<_> = new
         .channels()
         .iter()
@@ -110,14 +84,16 @@ pub(super) async fn apply(
         .collect();
     daemon.gate.reopen(&named, &secrets);
     daemon.open_gateway(new);
+    trust::admit_all(daemon).await;
     Ok(json!({"changes": changes, "applied": true, "policy": digest}))
 }
 
 /// Opens the gate with what the vault holds: the policy, the id secret, the writes left open before.
 pub(super) async fn open_sealed(daemon: &Arc<Daemon>) -> Result<(), Explain> {
-    let policy = sealed(daemon)?;
+    let policy = sealed_now(daemon)?.policy;
     daemon.open_gateway(policy);
     let left_open: Vec<OpenCall> = super::journals::open_writes(daemon).await?;
     daemon.gate.unlocked(left_open);
+    trust::admit_all(daemon).await;
     Ok(())
 }

@@ -244,10 +244,10 @@ fn comments_order_and_spelling_do_not_change_the_canonical_form() {
 
 #[test]
 fn stored_bytes_that_are_not_canonical_are_refused() {
-    let newer = CANONICAL.replacen("\"version\":1", "\"version\":2,\"more\":[]", 1);
+    let newer = CANONICAL.replacen("\"version\":1", "\"version\":3,\"more\":[]", 1);
     assert_eq!(
         Policy::from_canonical(newer.as_bytes()),
-        Err(PolicyError::Newer(2))
+        Err(PolicyError::Newer(3))
     );
     for (from, to) in [
         ("\"allow\",\"channels\"", "\"all\",\"channels\""),
@@ -256,6 +256,11 @@ fn stored_bytes_that_are_not_canonical_are_refused() {
         ("{\"version\"", "{ \"version\""),
         ("\"Authorization\"", "\"Host\""),
         ("POST /force", "POST force"),
+        ("\"version\":1", "\"version\":2"),
+        (
+            "\"allow\",\"channels\"",
+            "\"allow\",\"runs\":{},\"channels\"",
+        ),
         ("\"ca\":null,", ""),
         ("\"ca\":null", "\"ca\":null,\"cb\":null"),
     ] {
@@ -325,5 +330,29 @@ proptest! {
         bytes[at] ^= 1 << bit;
 
         prop_assert_ne!(Policy::from_canonical(&bytes), Ok(example()));
+    }
+}
+
+#[test]
+fn bounds_on_runs_are_version_two_and_read_back() {
+    let text = "admission = \"allow\"\n[runs]\nttl = \"8h\"\non_lock = \"end\"\n";
+    let policy = Policy::parse_draft(text).unwrap();
+
+    let canonical = policy.canonical();
+
+    assert_eq!(
+        String::from_utf8_lossy(&canonical),
+        r#"{"version":2,"admission":"allow","runs":{"ttl":"8h","on_lock":"end"},"channels":[]}"#
+    );
+    let again = Policy::from_canonical(&canonical).unwrap();
+    assert_eq!(again.runs().ttl().map(|ttl| ttl.as_secs()), Some(8 * 3600));
+    assert_eq!(again.runs().on_lock(), crate::OnLock::End);
+}
+
+#[test]
+fn a_time_for_runs_that_cannot_be_kept_is_refused_with_its_line() {
+    for bad in ["\"soon\"", "\"0s\"", "\"10ms\"", "\"-1h\""] {
+        let error = Policy::parse_draft(&format!("[runs]\nttl = {bad}\n")).unwrap_err();
+        assert_eq!(error.line, Some(2), "{bad}: {error:?}");
     }
 }

@@ -46,6 +46,7 @@ impl World {
     pub(super) fn new() -> Self {
         let gate = Gate::new(Arc::new(Memory::default()));
         gate.unlocked(Vec::new());
+        gate.runs_wait(false);
         let holder = ProcessId {
             boot_id: "boot".into(),
             pid: 10,
