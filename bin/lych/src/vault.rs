@@ -34,6 +34,13 @@ pub(crate) enum Vault {
     },
     /// Choose how presence is established for acts that widen what agents may do.
     Presence(Presence),
+    /// Put the vault under another passphrase or key file.
+    Passphrase {
+        #[command(flatten)]
+        opener: daemon::OpenerArgs,
+        #[command(flatten)]
+        pin: PinArgs,
+    },
     /// Remove a secret.
     Remove {
         /// Its name.
@@ -141,6 +148,15 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
             ui::note(&format!(
                 "Secret {name} has a new value. Revoke the old one where it was issued."
             ));
+        }
+        Vault::Passphrase { opener, pin } => {
+            let request = Request::VaultOpener {
+                opener: opener.read(true)?,
+            };
+            pin.ask(&mut Operator::connect(home)?, &request)?;
+            ui::note(
+                "The vault has a new opener. Old copies of identity.age still open with the old one.",
+            );
         }
         Vault::Remove { name } => {
             Operator::connect(home)?.ask(&Request::VaultRemove { name: name.clone() })?;

@@ -1,0 +1,101 @@
+//! What this user knows about the log besides the log: the id seen first, and the pins in incidents.
+//!
+//! The remembered id lies among the user's files, so it stops a mix-up and not a program of the same user.
+
+use std::path::{Path, PathBuf};
+
+use ledger::VerifyOptions;
+use model::{Exit, Explain, Fault, Home, IncidentId, LogId, Seq};
+use serde_json::Value;
+
+fn file(home: &Home) -> PathBuf {
+    home.audit().with_added_extension("id")
+}
+
+/// Returns the id of the log that was seen here first.
+pub(super) fn log(home: &Home) -> Option<LogId> {
+    let text = std::fs::read_to_string(file(home)).ok()?;
+    text.trim().parse().ok()
+}
+
+/// Remembers a log's id; if that cannot be written, the next verification is the first again.
+pub(super) fn remember(home: &Home, id: LogId) {
+    drop(sys::durable::replace(
+        &file(home),
+        format!("{id}\n").as_bytes(),
+    ));
+}
+
+/// Returns the file of an incident that holds a verification's result.
+pub(super) fn pin_of(home: &Home, incident: IncidentId) -> Result<PathBuf, Explain> {
+    let folder = home.incidents().join(incident.to_string());
+    reports(&folder).into_iter().next_back().ok_or_else(|| {
+        Explain::new(
+            Exit::Usage,
+            Fault::Caller,
+            format!("incident {incident} holds no verification"),
+        )
+        .because(format!("there is no verify.json in {}", folder.display()))
+        .next("lych incident list")
+    })
+}
+
+/// Every verification's result in an incident, the oldest first.
+fn reports(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let is = |ending: &str| entry.file_name().to_string_lossy().ends_with(ending);
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => folders.push(path),
+                Ok(kind) if kind.is_file() && is("verify.json") => found.push(path),
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Returns the first record that any incident of this log refers to: from there on nothing is given up.
+///
+/// # Errors
+/// An incident cannot be read: then nobody knows what it refers to.
+pub(super) fn oldest_of_incidents(home: &Home) -> Result<Option<Seq>, Explain> {
+    let mut oldest: Option<Seq> = None;
+    let all = incident::list(home)?;
+    for id in all {
+        let case = incident::Case::read(home, id)?;
+        let shown = serde_json::to_value(incident::View::of(&case)).unwrap_or_default();
+        least(&shown, &mut oldest);
+    }
+    Ok(oldest)
+}
+
+/// Every `seq` in what an incident shows names a record, but for those of a report on the whole log.
+fn least(value: &Value, oldest: &mut Option<Seq>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                let seq = (name == "seq" || name.ends_with("_seq"))
+                    .then(|| field.as_u64())
+                    .flatten();
+                if let Some(seq) = seq {
+                    *oldest = Some(oldest.map_or(seq, |known| known.min(seq)));
+                } else if name != "verify" {
+                    least(field, oldest);
+                }
+            }
+        }
+        Value::Array(all) => all.iter().for_each(|each| least(each, oldest)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Says of which log a copy is, if it is one.
+pub(super) fn copied_log(to: &Path) -> Option<LogId> {
+    let report = ledger::verify(to, &VerifyOptions::default());
+    report.log_id.value().copied()
+}

@@ -1,0 +1,99 @@
+//! Acts on the log itself: a run's key destroyed, a daemon run adopted, the oldest segments given up.
+
+use std::sync::Arc;
+
+use audit::{AuditError, Retention, RootSigner};
+use model::{Act, Clock, EpochId, Explain, Operator, Seq, SessionId, Wall};
+use serde_json::{Value, json};
+use vault::Vault;
+
+use super::{acted, closed};
+use crate::daemon::Daemon;
+
+/// Without a word from the operator: ninety days, or one gibibyte.
+const DAYS: u64 = 90;
+const BYTES: u64 = 1 << 30;
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+
+/// Destroys the data key of a run; the chain stays whole, its bodies never open again.
+pub(super) async fn erase(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    session: SessionId,
+) -> Result<Value, Explain> {
+    acted(daemon, by, Act::RunErased { session }).await?;
+    let receipt = blocking(daemon, move |daemon| daemon.audit.erase(session)).await?;
+    Ok(json!({"seq": receipt.seq, "log_id": receipt.log_id}))
+}
+
+/// Has the vault's root vouch for an earlier daemon run; the operator answers for it.
+pub(super) async fn adopt(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    epoch: EpochId,
+) -> Result<Value, Explain> {
+    let _turn = daemon.vault_turn.lock().await;
+    daemon.store.with(|_| ()).ok_or_else(|| closed(daemon))?;
+    acted(daemon, by, Act::EpochAdopted { epoch }).await?;
+    let adopted = daemon
+        .store
+        .with(|vault| daemon.audit.adopt_epoch(epoch, &Root(vault)));
+    let receipt = adopted
+        .ok_or_else(|| closed(daemon))?
+        .map_err(|error| error.explain())?;
+    Ok(json!({"seq": receipt.seq, "log_id": receipt.log_id}))
+}
+
+/// Gives up the oldest segments, but none from `from` on.
+pub(super) async fn prune(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    (days, bytes): (Option<u64>, Option<u64>),
+    from: Option<Seq>,
+) -> Result<Value, Explain> {
+    let age = days.unwrap_or(DAYS).saturating_mul(DAY_MS);
+    let since = Wall::from_millis(daemon.clock.now().wall.millis().saturating_sub(age));
+    acted(daemon, by, Act::LogPruned { since }).await?;
+    let retention = Retention {
+        since,
+        bytes: bytes.unwrap_or(BYTES),
+        from,
+    };
+    let given = blocking(daemon, move |daemon| daemon.audit.prune(&retention)).await?;
+    Ok(json!({
+        "schema": "lych.pruned/v1",
+        "segments": given.map_or(0, |given| given.segments),
+        "first_kept": given.map(|given| given.first_kept),
+        "seq": given.map(|given| given.receipt.seq),
+    }))
+}
+
+/// Waits for the disk on a thread that may wait.
+async fn blocking<T: Send + 'static>(
+    daemon: &Arc<Daemon>,
+    what: impl FnOnce(&Daemon) -> Result<T, AuditError> + Send + 'static,
+) -> Result<T, Explain> {
+    let daemon = Arc::clone(daemon);
+    let done = tokio::task::spawn_blocking(move || what(&daemon)).await;
+    match done {
+        Ok(result) => result.map_err(|error| error.explain()),
+        Err(error) => Err(Explain::new(
+            model::Exit::Failed,
+            model::Fault::Ours,
+            "the work on the log was cut short",
+        )
+        .because(error)),
+    }
+}
+
+struct Root<'a>(&'a Vault);
+
+impl RootSigner for Root<'_> {
+    fn public(&self) -> [u8; 32] {
+        self.0.root_public()
+    }
+
+    fn sign(&self, message: &[u8]) -> [u8; 64] {
+        self.0.root_sign(message)
+    }
+}
