@@ -1,6 +1,8 @@
 //! The operator's verbs; none of them exists on the agent's socket.
 
-use model::{CallId, Digest, Explain, IncidentId, Presence, Scope, SecretName, SessionId, Wall};
+use model::{
+    CallId, Digest, EpochId, Explain, IncidentId, Presence, Scope, SecretName, SessionId, Wall,
+};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -185,6 +187,30 @@ pub enum Request {
         sha256: Digest,
         /// Whether this comes after the fact.
         late: bool,
+    },
+    /// Put the vault under another opener.
+    VaultOpener {
+        /// What will open it.
+        opener: Opener,
+    },
+    /// Destroy a run's data key.
+    AuditErase {
+        /// Which run.
+        session: SessionId,
+    },
+    /// Vouch for an earlier daemon run.
+    AuditAdopt {
+        /// Which.
+        epoch: EpochId,
+    },
+    /// Give up the oldest segments of the log.
+    AuditPrune {
+        /// Keep what is younger than so many days.
+        days: Option<u64>,
+        /// Give up older segments if the log is longer than so many bytes.
+        bytes: Option<u64>,
+        /// Keep everything from this record on.
+        from: Option<u64>,
     },
 }
 

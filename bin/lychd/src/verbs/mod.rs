@@ -2,6 +2,8 @@
 
 mod init;
 mod journals;
+mod log;
+mod opener;
 mod pending;
 mod policy;
 mod presence;
@@ -66,6 +68,12 @@ pub(crate) async fn run(
         }
         Request::VaultRotate { name, value } => secrets::rotate(daemon, by, name, &value).await,
         Request::VaultRemove { name } => secrets::remove(daemon, by, name).await,
+        Request::VaultOpener { opener } => opener::change(daemon, by, opener).await,
+        Request::AuditErase { session } => log::erase(daemon, by, session).await,
+        Request::AuditAdopt { epoch } => log::adopt(daemon, by, epoch).await,
+        Request::AuditPrune { days, bytes, from } => {
+            log::prune(daemon, by, (days, bytes), from).await
+        }
         Request::VaultList => secrets::list(daemon),
         Request::ChannelsList => policy::list(daemon),
         Request::ChannelsApply { dry_run } => policy::apply(daemon, by, dry_run).await,

@@ -26,6 +26,10 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::Allow { .. }
         | Request::AllowRepeat { .. }
         | Request::PresenceChoose { .. }
+        | Request::VaultOpener { .. }
+        | Request::AuditErase { .. }
+        | Request::AuditAdopt { .. }
+        | Request::AuditPrune { .. }
         | Request::Resolve { .. } => true,
         Request::Status
         | Request::Init { .. }
