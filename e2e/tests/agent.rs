@@ -1,15 +1,32 @@
 //! An agent that speaks MCP by hand over `lych mcp`: as plain as can be, so that a crash hits ours alone.
 
 use std::{
+    ffi::OsString,
     fs::{self, File},
     io::{BufRead, BufReader, Write},
-    process::{ChildStdin, Stdio},
+    path::Path,
+    process::{ChildStdin, Command, Stdio},
     sync::mpsc::{self, Receiver},
     thread,
 };
 
 use serde_json::{Value, json};
 use testkit::{Deadline, Held, World};
+
+/// The stand-in for a client that is a process of its own.
+pub const BRIDGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/python/bridge.py");
+
+/// The command line of a shim of this world.
+pub fn shim(world: &World) -> Vec<OsString> {
+    let lych = testkit::program("lych").into_os_string();
+    let home = world.folder().as_os_str().to_owned();
+    vec![lych, "--home".into(), home, "mcp".into()]
+}
+
+/// Returns the code of a refusal; none if the result is none.
+pub fn refused(result: &Value) -> Option<&str> {
+    result["structuredContent"]["refused"]["code"].as_str()
+}
 
 /// One client's connection. Dropping it is EOF, and then the shim's end.
 pub struct Agent {
@@ -22,7 +39,19 @@ pub struct Agent {
 impl Agent {
     /// Starts a shim of this world and shakes hands as clients of 2025 do.
     pub fn open(world: &World) -> Self {
-        let mut command = world.lych(["mcp"]);
+        Self::over(world, world.lych(["mcp"]))
+    }
+
+    /// Starts a client of its own that starts the shim: a run apart from every other one. The client is a
+    /// script, and is known by what it says.
+    pub fn apart(world: &World, script: &Path) -> Self {
+        let mut command = world.command("python3");
+        command.arg(script).args(shim(world));
+        Self::over(world, command)
+    }
+
+    /// Starts whatever `command` says, which leads to a shim of this world.
+    pub fn over(world: &World, mut command: Command) -> Self {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let notes = File::create(world.folder().join("shim.stderr")).expect("a file for its notes");
         command.stderr(notes);
@@ -60,6 +89,27 @@ impl Agent {
         });
         assert!(answer["result"].is_object(), "{answer:#}");
         self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
+
+    /// Takes the next answer of any request; none if the connection ends or the deadline passes first.
+    pub fn next(&self, deadline: Deadline) -> Option<Value> {
+        self.answers.recv_timeout(deadline.left()).ok()
+    }
+
+    /// Gives a request up, as clients do.
+    pub fn cancel(&mut self, id: u64) {
+        self.write(&json!({
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": { "requestId": id, "reason": "test" },
+        }));
+    }
+
+    /// Makes a call and returns its result.
+    pub fn call(&mut self, method: &str, path: &str) -> Value {
+        let id = self.send(method, path);
+        let answer = self.answer(id, Deadline::usual()).expect("an answer");
+        answer["result"].clone()
     }
 
     /// Sends a request and returns its id.

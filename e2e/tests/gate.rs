@@ -53,6 +53,27 @@ impl Gate {
         self.world.wait_for_daemon(Deadline::usual());
     }
 
+    /// Applies another policy for the same channel: `head` stands before it.
+    pub fn apply(&self, head: &str) {
+        let policy = policy(&self.target.url());
+        let policy = policy.replace("admission = \"allow\"\n", head);
+        self.world.write("config.toml", policy);
+        drop(self.world.run(["channels", "apply"]).expect_code(0));
+    }
+
+    /// Sets a PIN.
+    pub fn set_pin(&self, pin: &str) {
+        let set = self
+            .world
+            .run_with(["vault", "presence", "--new-pin-fd", "0"], pin.as_bytes());
+        drop(set.expect_code(0));
+    }
+
+    /// Returns the file that opens the vault.
+    pub fn key_file(&self) -> &str {
+        self.key_file.to_str().expect("a world's folder is UTF-8")
+    }
+
     /// Starts the daemon as a child of the test, so that it can be killed, and opens the vault.
     pub fn open_daemon(&self) -> Held {
         let mut command = self.world.lychd([""; 0]);

@@ -1,7 +1,13 @@
 //! The one binary of tests that see the house from outside: its shape, its source and its programs.
 
 #[cfg(test)]
+mod admission;
+#[cfg(test)]
 mod agent;
+#[cfg(test)]
+mod apart;
+#[cfg(test)]
+mod both_ends;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
@@ -14,6 +20,10 @@ mod errors;
 mod floors;
 #[cfg(test)]
 mod gate;
+#[cfg(test)]
+mod memory;
+#[cfg(test)]
+mod presence;
 #[cfg(test)]
 mod python_sdk;
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! From the holder to the top of the chain, each process gives the SHA-256 of the file it runs. For an
 //! interpreter that says nothing yet, so it also gives every file that its command line names, and the words
-//! before the first of them, options included. An interpreter that runs no file (a module by name, a
-//! terminal) has no shape and cannot be remembered.
+//! before the first of them, options included. One that runs code from its command line (`-c`) gives every
+//! word of it. An interpreter that runs anything else (a module by name, its input) has no shape and cannot
+//! be remembered.
 //!
 //! What a shape cannot see: libraries and modules that a program loads by itself, its environment, a script
 //! that was exchanged after it was started. It keeps a strange parent out, not a hostile program of the user.
@@ -121,9 +122,9 @@ fn interprets(name: &OsStr) -> bool {
 
 /// Adds what an interpreter runs: each file its command line names, and the words before the first.
 fn bind(program: &mut Program, command: &[u8], cwd: &Path, digests: &Digests) -> io::Result<()> {
-    let words = sys::process::split_command_line(command).skip(1);
+    let words: Vec<&[u8]> = sys::process::split_command_line(command).skip(1).collect();
     let mut files = 0;
-    for word in words {
+    for word in &words {
         match named_file(word, cwd) {
             Some((path, file)) => {
                 files += 1;
@@ -137,14 +138,28 @@ fn bind(program: &mut Program, command: &[u8], cwd: &Path, digests: &Digests) ->
             }
             // Behind the script stand its own arguments, which differ from run to run.
             None if files > 0 => {}
-            None => program.parts.push([b"word ", word].concat()),
+            None => program.parts.push([b"word ", *word].concat()),
         }
     }
-    if files == 0 {
+    if files == 0 && runs_code(&words) {
+        program.what.push_str(" code of its command line");
+    } else if files == 0 {
         let why = format!("{} runs no file that can be read", program.what);
         return Err(io::Error::other(why));
     }
     Ok(())
+}
+
+/// Tells whether code stands on the command line: `-c` or `-e`, alone or at the end of a cluster, and a word
+/// behind it.
+fn runs_code(words: &[&[u8]]) -> bool {
+    let takes_code = |word: &[u8]| {
+        let short = word.starts_with(b"-") && !word.starts_with(b"--");
+        word == b"--eval" || (short && (word.ends_with(b"c") || word.ends_with(b"e")))
+    };
+    words
+        .windows(2)
+        .any(|pair| matches!(pair, [option, code] if takes_code(option) && !code.starts_with(b"-")))
 }
 
 /// Opens the regular file that a word of a command line names, also behind `--option=`.
@@ -280,10 +295,24 @@ mod tests {
     }
 
     #[test]
-    fn an_interpreter_that_runs_no_file_has_no_shape() {
-        let running = Running::start(Path::new("/bin/sh"), &["-c", "read line; true"]);
+    fn an_interpreter_of_its_input_has_no_shape() {
+        for args in [&[][..], &["-e"], &["-s", "word"]] {
+            let running = Running::start(Path::new("/bin/sh"), args);
 
-        assert!(running.shape().is_err());
+            assert!(running.shape().is_err(), "{args:?}");
+        }
+    }
+
+    #[test]
+    fn code_on_the_command_line_is_known_by_every_word() {
+        let shape = |code: &str| {
+            Running::start(Path::new("/bin/sh"), &["-c", code, "name"])
+                .shape()
+                .unwrap()
+        };
+
+        assert_eq!(shape("read line; true"), shape("read line; true"));
+        assert_ne!(shape("read line; true"), shape("read line; false"));
     }
 
     #[test]

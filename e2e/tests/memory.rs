@@ -1,0 +1,122 @@
+//! Where a secret may be seen: at the target, and nowhere else; after a lock not in the daemon's memory either.
+
+use std::{
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom, Write, stdout},
+    path::{Path, PathBuf},
+};
+
+use testkit::{Reply, Target};
+
+use crate::{
+    agent::Agent,
+    gate::{Gate, SECRET},
+};
+
+/// Counts how often `needle` stands in the writable memory of a process; none if that may not be read.
+fn in_memory(pid: u32, needle: &[u8]) -> Option<usize> {
+    let maps = fs::read_to_string(format!("/proc/{pid}/maps")).ok()?;
+    let mut memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    let mut found = 0;
+    for line in maps.lines() {
+        let mut words = line.split(' ');
+        let (Some(range), Some(rights)) = (words.next(), words.next()) else {
+            continue;
+        };
+        if !rights.starts_with("rw") {
+            continue;
+        }
+        let (from, to) = range.split_once('-')?;
+        let from = u64::from_str_radix(from, 16).ok()?;
+        let to = u64::from_str_radix(to, 16).ok()?;
+        memory.seek(SeekFrom::Start(from)).ok()?;
+        let mut bytes = Vec::new();
+        // A part that was unmapped meanwhile holds nothing.
+        drop((&mut memory).take(to - from).read_to_end(&mut bytes));
+        found += bytes
+            .windows(needle.len())
+            .filter(|window| *window == needle)
+            .count();
+    }
+    Some(found)
+}
+
+fn daemon_of(gate: &Gate) -> u32 {
+    let status = gate.world.run(["status", "--json"]).expect_code(0).json();
+    let pid = status["daemon"]["pid"].as_u64().expect("a pid");
+    u32::try_from(pid).expect("a pid")
+}
+
+#[test]
+fn after_a_lock_the_secret_is_gone_from_the_daemons_memory() {
+    let gate = Gate::before(Target::answering(|request| {
+        // An answer that repeats the secret, so that it passes through every buffer both ways.
+        let echoed = request.header("authorization").unwrap_or_default();
+        Reply::json(200, format!("{{\"you_sent\":\"{echoed}\"}}")).with("x-echo", echoed)
+    }));
+    let pid = daemon_of(&gate);
+    let mut agent = Agent::open(&gate.world);
+    for number in 0..20 {
+        let said = agent.call("GET", &format!("/r/{number}")).to_string();
+        assert!(!said.contains(SECRET), "{said}");
+    }
+    let Some(open) = in_memory(pid, SECRET.as_bytes()) else {
+        // Only root may read the memory of a process that is not dumpable.
+        drop(writeln!(
+            stdout(),
+            "NOT RUN: this user may not read the daemon's memory"
+        ));
+        return;
+    };
+    assert!(
+        open > 0,
+        "the reader sees nothing even while the vault is open"
+    );
+
+    drop(gate.world.run(["lock"]).expect_code(0));
+
+    assert_eq!(in_memory(pid, SECRET.as_bytes()), Some(0));
+}
+
+#[test]
+fn a_secret_is_found_in_no_file_command_line_or_environment() {
+    let gate = Gate::before(Target::start());
+    let mut agent = Agent::open(&gate.world);
+    drop(agent.call("GET", "/r/x"));
+    drop(agent.call("DELETE", "/r/x"));
+    drop(gate.world.run(["vault", "list", "--json"]).expect_code(0));
+    drop(gate.world.run(["ps", "--json"]));
+    let pid = daemon_of(&gate);
+
+    for part in ["cmdline", "environ"] {
+        // A process that is not dumpable shows its environment to root alone.
+        let bytes = fs::read(format!("/proc/{pid}/{part}")).unwrap_or_default();
+        assert!(!holds(&bytes, SECRET.as_bytes()), "{part}");
+    }
+    drop(agent);
+    gate.close();
+
+    let files = files_below(gate.world.folder());
+    assert!(files.iter().any(|path| path.ends_with("vault.age")));
+    for path in files {
+        let bytes = fs::read(&path).unwrap_or_default();
+        assert!(!holds(&bytes, SECRET.as_bytes()), "{}", path.display());
+    }
+}
+
+fn holds(bytes: &[u8], needle: &[u8]) -> bool {
+    bytes.windows(needle.len()).any(|window| window == needle)
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder of ours").flatten() {
+        let kind = entry.file_type().expect("a kind of file");
+        if kind.is_dir() {
+            found.extend(files_below(&entry.path()));
+        } else if kind.is_file() {
+            found.push(entry.path());
+        }
+    }
+    found
+}
