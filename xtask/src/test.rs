@@ -31,7 +31,13 @@ pub(crate) fn run() -> Result<(), Trouble> {
 }
 
 fn tools() -> Ending {
-    for tool in [tools::nextest, tools::python_sdk, tools::second_verifier] {
+    for tool in [
+        tools::nextest,
+        tools::python_sdk,
+        tools::second_verifier,
+        tools::servers,
+        tools::strace,
+    ] {
         let ending = tool();
         if !matches!(ending, Ending::Passed) {
             return ending;

@@ -17,6 +17,10 @@ const PYTHON_SDK: &str = "2.3.0";
 /// What the second verifier is made of beside Python itself; `contrib/requirements.txt` says the same to everybody.
 const PYNACL: &str = "1.6.2";
 
+/// Public servers that must be judged right: by what their client did, not by what they are called.
+const NODE_SERVERS: &[&str] = &["@modelcontextprotocol/server-everything@2026.8.31"];
+const PYTHON_SERVERS: &[(&str, &str)] = &[("mcp-server-time", "2026.10.19")];
+
 /// Checks licences, sources and bans.
 const CARGO_DENY: &str = "0.20.2";
 
@@ -32,6 +36,8 @@ pub(crate) fn run() -> Result<(), Trouble> {
     table.step("nextest", nextest);
     table.step("python sdk", python_sdk);
     table.step("second verifier", second_verifier);
+    table.step("public servers", servers);
+    table.step("strace", strace);
     table.step("cargo-deny", || match cargo_deny() {
         Ok(path) => {
             say(&format!("{} is there", path.display()));
@@ -116,6 +122,44 @@ fn install_package(venv: &Path, name: &str, version: &str) -> Result<(), Trouble
         &wanted,
     ];
     show(program(venv.join("bin/python"), &pip))
+}
+
+/// Makes sure that strace(1) is there: it shows that the verbs which only look send no signal.
+pub(crate) fn strace() -> Ending {
+    if ask(program("strace", &["-V"])).is_some() {
+        say("strace is there");
+        return Ending::Passed;
+    }
+    let install = ["install", "-q", "-y", "--no-install-recommends", "strace"];
+    show(apt(&["update", "-q"]))
+        .and_then(|()| show(apt(&install)))
+        .into()
+}
+
+/// Makes sure that the public servers are there, each in the version that was judged before.
+pub(crate) fn servers() -> Ending {
+    for (name, version) in PYTHON_SERVERS {
+        let ending = python_package(&target().join("venv-servers"), name, version);
+        if !matches!(ending, Ending::Passed) {
+            return ending;
+        }
+    }
+    let mark = target().join("servers/wanted");
+    let wanted = NODE_SERVERS.join("\n");
+    if fs::read_to_string(&mark).is_ok_and(|there| there == wanted) {
+        say("the public servers are there");
+        return Ending::Passed;
+    }
+    let quiet = ["install", "--no-audit", "--no-fund", "--silent", "--prefix"];
+    let mut npm = program("npm", &quiet);
+    npm.arg(target().join("servers")).args(NODE_SERVERS);
+    show(npm)
+        .and_then(|()| {
+            fs::write(&mark, wanted).map_err(|error| {
+                Trouble::Program(format!("cannot write {}: {error}", mark.display()))
+            })
+        })
+        .into()
 }
 
 fn make_venv(venv: &Path) -> Result<(), Trouble> {

@@ -221,14 +221,11 @@ fn a_snapshot_is_a_private_new_file_and_never_overwritten() {
 #[test]
 fn the_read_verbs_send_no_signal() {
     let mut scene = Scene::start(User::Own);
-    if !scene
-        .run(&["sh", "-c", "command -v strace"])
-        .status
-        .success()
-    {
-        eprintln!("strace is not installed: not checked");
-        return;
-    }
+    let there = scene.run(&["sh", "-c", "command -v strace"]).status;
+    assert!(
+        there.success(),
+        "strace is missing: run `cargo xtask tools` once"
+    );
     scene.crash();
     let program = scene.path("lych").display().to_string();
     let server = scene.server().to_string();
@@ -238,6 +235,7 @@ fn the_read_verbs_send_no_signal() {
         vec!["ps", "--all"],
         vec!["inspect", &server],
         vec!["snapshot"],
+        vec!["watch", "--looks", "2", "--every", "1"],
     ] {
         let trace = scene.path("trace").display().to_string();
         let mut words = vec!["strace", "-f", "-qq", "-o", &trace, "-e", calls, &program];
