@@ -104,7 +104,7 @@ pub(crate) fn finish(dir: &Path, pruned: Option<Pruned>) -> Result<(), AuditErro
 
 /// Returns the header of the first segment to be kept; none if that is the first there is.
 fn cut(dir: &Path, retention: &Retention) -> io::Result<Option<SegmentHeader>> {
-    let mut segments: Vec<u64> = parts(dir)
+    let mut segments: Vec<u64> = parts(dir)?
         .into_iter()
         .filter(|part| *part != CARRIED)
         .collect();
@@ -160,7 +160,7 @@ struct Needed {
 impl Carried {
     fn of(audit: &Audit, cut: u64) -> io::Result<Self> {
         let last = audit.head().map_or(0, |head| head.seq);
-        let mut parts = parts(&audit.dir);
+        let mut parts = parts(&audit.dir)?;
         parts.reverse();
         // The certificate stands for what is older than every segment.
         let carried = parts.iter().position(|part| *part == CARRIED);
@@ -279,7 +279,7 @@ impl Needed {
 
 /// Unlinks the segments below `index`, the oldest first, then the certificates that stood for less.
 fn remove_before(dir: &Path, index: u64) -> io::Result<usize> {
-    let mut old: Vec<u64> = parts(dir)
+    let mut old: Vec<u64> = parts(dir)?
         .into_iter()
         .filter(|part| *part < index)
         .collect();

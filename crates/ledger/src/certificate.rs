@@ -23,7 +23,7 @@ use crate::{
     clear::Pruned,
     header::MAX_FRAME,
     report::FirstBad,
-    scan::frame_at,
+    scan::{Stop, frame_at},
 };
 
 const MAGIC: &[u8; 8] = b"LYCHPRUN";
@@ -97,16 +97,25 @@ impl Certificate {
     /// Reads the certificate for a log of which `lowest` is the first segment there is.
     ///
     /// A later one is taken if there is none for that very segment: then a removal was cut short.
-    pub(crate) fn find(dir: &Path, log_id: LogId, lowest: u64) -> Result<Option<Self>, FirstBad> {
-        let Some(segment) = numbers(&dir.join("pruned"), ".cert")
+    pub(crate) fn find(dir: &Path, log_id: LogId, lowest: u64) -> Result<Option<Self>, Stop> {
+        let folder = dir.join("pruned");
+        let Some(segment) = numbers(&folder, ".cert")
+            .map_err(|source| Stop::Io {
+                path: folder,
+                source,
+            })?
             .into_iter()
             .filter(|segment| *segment >= lowest)
             .min()
         else {
             return Ok(None);
         };
-        let bad = |what: &str| FirstBad::in_file(name(segment), what);
-        let bytes = read(&Self::path(dir, segment)).map_err(|error| bad(&error.to_string()))?;
+        let bad = |what: &str| Stop::Bad(FirstBad::in_file(name(segment), what));
+        let path = Self::path(dir, segment);
+        let bytes = read(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::FileTooLarge => bad("it is longer than one can be"),
+            _ => Stop::Io { path, source },
+        })?;
         Self::decode(bytes, log_id, segment)
             .map(Some)
             .ok_or_else(|| bad("it is no certificate for this log and segment"))
@@ -158,14 +167,24 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     std::fs::read(path)
 }
 
-/// Returns the numbers in the names of a folder's files that end like this.
-pub(crate) fn numbers(folder: &Path, ending: &str) -> Vec<u64> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| {
-            let name = entry.file_name();
-            let digits = name.to_str()?.strip_suffix(ending)?;
-            (digits.len() == 10).then(|| digits.parse().ok())?
-        })
-        .collect()
+/// Returns the numbers in the names of a folder's files that end like this; none if there is no folder.
+///
+/// A folder that cannot be read is an error: taken for an empty one, the log would be begun anew over itself.
+pub(crate) fn numbers(folder: &Path, ending: &str) -> io::Result<Vec<u64>> {
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_suffix(ending));
+        found.extend(
+            digits
+                .filter(|digits| digits.len() == 10)
+                .and_then(|digits| digits.parse::<u64>().ok()),
+        );
+    }
+    Ok(found)
 }

@@ -136,7 +136,10 @@ pub fn read_at(dir: &Path, place: Place) -> Result<Stored, ReadError> {
 
 fn stored_at(dir: &Path, place: Place) -> Option<Stored> {
     let path = if place.segment == CARRIED {
-        let first = numbers(&dir.join("pruned"), ".cert").into_iter().min()?;
+        let first = numbers(&dir.join("pruned"), ".cert")
+            .ok()?
+            .into_iter()
+            .min()?;
         Certificate::path(dir, first)
     } else {
         segment_file(dir, place.segment)

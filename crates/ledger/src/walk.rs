@@ -28,14 +28,16 @@ pub struct Walked<'a> {
 
 /// Returns the numbers of the parts a log has now, the newest first: its segments, then, if the oldest were given up,
 /// the certificate that took their place, as [`CARRIED`].
-#[must_use]
-pub fn parts(dir: &Path) -> Vec<u64> {
-    let mut all = numbers(&dir.join("seg"), ".seg");
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn parts(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut all = numbers(&dir.join("seg"), ".seg")?;
     all.sort_unstable_by(|a, b| b.cmp(a));
     if all.last().is_some_and(|lowest| *lowest > 0) {
         all.push(CARRIED);
     }
-    all
+    Ok(all)
 }
 
 /// Calls `see` for the records of one part up to the number `last`, in their order.
@@ -51,7 +53,7 @@ pub fn walk(
     mut see: impl FnMut(&Walked<'_>) -> ControlFlow<()>,
 ) -> io::Result<()> {
     let path = if part == CARRIED {
-        match numbers(&dir.join("pruned"), ".cert").into_iter().min() {
+        match numbers(&dir.join("pruned"), ".cert")?.into_iter().min() {
             Some(first) => Certificate::path(dir, first),
             None => return Ok(()),
         }

@@ -84,7 +84,7 @@ fn once(dir: &Path, to: &Path, head: &[u8]) -> Result<Seq, Explain> {
     same_or_new(dir, to, Path::new("LOG")).map_err(writing)?;
     mirror(dir, to, "keys").map_err(writing)?;
     mirror(dir, to, "pruned").map_err(writing)?;
-    let parts = ledger::parts(dir);
+    let parts = ledger::parts(dir).map_err(|error| refused("read", dir, &error))?;
     for part in parts.iter().rev().filter(|part| **part != ledger::CARRIED) {
         segment(dir, to, *part, parts.first() == Some(part))?;
     }

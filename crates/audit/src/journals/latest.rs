@@ -18,7 +18,7 @@ pub(super) fn read(
     count: usize,
 ) -> Result<(Index, Vec<CallId>), AuditError> {
     let last = audit.head().map_or(0, |head| head.seq);
-    let parts = parts(&audit.dir);
+    let parts = parts(&audit.dir).map_err(AuditError::io("read the segments in", &audit.dir))?;
     let mut index = Index::default();
     let mut wanted = Vec::new();
     let mut rest = parts.iter().copied();

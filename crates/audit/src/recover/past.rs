@@ -53,6 +53,12 @@ pub(super) fn judge(
             Stop::Bad(_) | Stop::Unknown(_) | Stop::Io { .. } => Err(stop),
         })
         .map_err(|stop| AuditError::Read(stop.into()))?;
+    // Both passes must have come to the same end, or the writer would go on in the wrong place.
+    if past.next_seq != report.last_seq.map_or(1, |last| last + 1) {
+        return Err(AuditError::Unknown(
+            "the log was read twice and ended in different places".to_owned(),
+        ));
+    }
     Ok((past, root.to_bytes()))
 }
 

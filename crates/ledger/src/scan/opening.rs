@@ -25,7 +25,7 @@ pub(super) enum First {
 impl Scan {
     /// Opens the first segment there is.
     pub(super) fn load_first(&mut self) -> Result<First, Stop> {
-        let lowest = numbers(&self.dir.join("seg"), ".seg").into_iter().min();
+        let lowest = self.segments()?.into_iter().min();
         let Some(lowest) = lowest else {
             return Ok(First::None);
         };
@@ -33,13 +33,18 @@ impl Scan {
             self.open(0, Digest::from_bytes([0; 32]))?;
             return Ok(First::Segment);
         }
-        let found = Certificate::find(&self.dir, self.log_id, lowest).map_err(Stop::Bad)?;
+        let found = Certificate::find(&self.dir, self.log_id, lowest)?;
         // Without one they are simply missing, which the end of the scan says.
         let Some(certificate) = found else {
             return Ok(First::None);
         };
         self.begin_at(certificate)?;
         Ok(First::Carried)
+    }
+
+    fn segments(&self) -> Result<Vec<u64>, Stop> {
+        let path = self.dir.join("seg");
+        numbers(&path, ".seg").map_err(|source| Stop::Io { path, source })
     }
 
     fn begin_at(&mut self, certificate: Certificate) -> Result<(), Stop> {
@@ -153,7 +158,7 @@ impl Scan {
 
     /// The last segment of the scan must be the last there is.
     pub(super) fn nothing_missing(&self) -> Result<(), Stop> {
-        let highest = numbers(&self.dir.join("seg"), ".seg").into_iter().max();
+        let highest = self.segments()?.into_iter().max();
         let missing = if self.window.is_none() {
             0
         } else {
