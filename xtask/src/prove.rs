@@ -23,6 +23,11 @@ struct Proof {
 
 const PROOFS: &[Proof] = &[
     Proof {
+        name: "audit",
+        claim: "a log of which any system call fails or is cut off keeps all it promised, and sends nothing else",
+        n: 1_000_000,
+    },
+    Proof {
         name: "corpus",
         claim: "every kind of leftover is called by its name, and its living twin is left alone",
         n: 1,

@@ -6,6 +6,7 @@
     reason = "in a test a panic is how it fails, in its helpers too"
 )]
 
+mod calls;
 mod journals;
 mod killed;
 mod log;
