@@ -71,7 +71,7 @@ fn client() {
             .expect("a server");
         kept.push((child, ours));
     }
-    println!("ready");
+    writeln!(stdout(), "ready").expect("the farm waits for it");
     let _ = io::stdin().read(&mut [0]);
     for (mut child, _) in kept {
         drop(child.stdin.take());
@@ -93,7 +93,7 @@ fn holders() {
                 .expect("a holder")
         })
         .collect();
-    println!("ready");
+    writeln!(stdout(), "ready").expect("the farm waits for it");
     let _ = io::stdin().read(&mut [0]);
     for child in &mut kept {
         drop(child.stdin.take());
