@@ -23,6 +23,8 @@ mod gate;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod official_clients;
+#[cfg(test)]
 mod presence;
 #[cfg(test)]
 mod python_sdk;

@@ -7,6 +7,7 @@ mod demo;
 mod install;
 mod options;
 mod prove;
+mod sdks;
 mod shell;
 mod table;
 mod test;

@@ -3,6 +3,7 @@
 //! Nextest comes last among the test runners: a reader of the output finds its sum where he looks for it.
 
 use crate::{
+    sdks,
     shell::{Trouble, cargo, program, run as show},
     table::{Ending, Table},
     tools,
@@ -34,6 +35,8 @@ fn tools() -> Ending {
     for tool in [
         tools::nextest,
         tools::python_sdk,
+        sdks::python_sdk_1,
+        sdks::node,
         tools::second_verifier,
         tools::servers,
         tools::strace,
@@ -87,6 +90,8 @@ fn tests() -> Ending {
     let mut command = cargo(&["nextest", "run", "--workspace", "--locked"]);
     command
         .env("LYCH_PY_VENV", tools::venv())
+        .env("LYCH_PY1_VENV", sdks::python_1_venv())
+        .env("LYCH_NODE_CLIENTS", sdks::node_clients())
         .env("LYCH_VERIFY_VENV", tools::verifier_venv());
     show(command).into()
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    sdks,
     shell::{Trouble, ask, cargo, program, run as show, say, target},
     table::{Ending, Table},
 };
@@ -35,6 +36,8 @@ pub(crate) fn run() -> Result<(), Trouble> {
     let mut table = Table::default();
     table.step("nextest", nextest);
     table.step("python sdk", python_sdk);
+    table.step("python sdk 1", sdks::python_sdk_1);
+    table.step("node clients", sdks::node);
     table.step("second verifier", second_verifier);
     table.step("public servers", servers);
     table.step("strace", strace);
@@ -88,7 +91,8 @@ pub(crate) fn verifier_venv() -> PathBuf {
     target().join("venv-verify")
 }
 
-fn python_package(venv: &Path, name: &str, version: &str) -> Ending {
+/// Makes sure that a virtual environment holds one package in one version.
+pub(crate) fn python_package(venv: &Path, name: &str, version: &str) -> Ending {
     let question = format!("import importlib.metadata as m; print(m.version('{name}'))");
     let there = ask(program(venv.join("bin/python"), &["-c", &question]));
     if there.as_deref() == Some(version) {
