@@ -112,9 +112,12 @@ impl Certificate {
         };
         let bad = |what: &str| Stop::Bad(FirstBad::in_file(name(segment), what));
         let path = Self::path(dir, segment);
-        let bytes = read(&path).map_err(|source| match source.kind() {
-            io::ErrorKind::FileTooLarge => bad("it is longer than one can be"),
-            _ => Stop::Io { path, source },
+        let bytes = read(&path).map_err(|source| {
+            if source.kind() == io::ErrorKind::FileTooLarge {
+                bad("it is longer than one can be")
+            } else {
+                Stop::Io { path, source }
+            }
         })?;
         Self::decode(bytes, log_id, segment)
             .map(Some)
