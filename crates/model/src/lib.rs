@@ -3,6 +3,7 @@
 //! The ground floor depends on no other room and does no I/O. What two rooms must agree on is named
 //! here first; what only one room needs stays there.
 
+mod act;
 mod call;
 mod destination;
 mod fault;
@@ -19,6 +20,7 @@ mod secret;
 mod session;
 mod time;
 
+pub use act::Act;
 pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
 pub use destination::{Destination, DestinationError};
 pub use fault::{Exit, Explain, Fault};
@@ -32,7 +34,7 @@ pub use journal::{Journal, NotDurable, Receipt, Stub, Ticket};
 pub use known::Known;
 pub use launch::{ChildSeen, LaunchRecord, LinkSeen};
 pub use process::{ChainLink, ExeId, LinkRole, Operator, Presence, ProcessId, ProcessRef, Seen};
-pub use record::{Act, Body, Denial, Entry, Kind, Lost, LostBasis, OutcomeBody, Scope, Seq};
+pub use record::{Body, Denial, Entry, Kind, Lost, LostBasis, OutcomeBody, Scope, Seq};
 pub use secret::Secret;
 pub use session::SessionState;
 pub use time::{Clock, Stamp, Wall};
