@@ -378,7 +378,7 @@ fn opened(result: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
 /// The two lowest bits of the flags (open(2)); `O_PATH` allows neither.
 fn access_of(flags: u32) -> Access {
     let flags = OFlags::from_bits_retain(flags);
-    if flags.contains(OFlags::PATH) {
+    if is_path_only(flags) {
         Access::Neither
     } else if flags.contains(OFlags::RDWR) {
         Access::ReadWrite
@@ -387,6 +387,17 @@ fn access_of(flags: u32) -> Access {
     } else {
         Access::Read
     }
+}
+
+#[cfg(target_os = "linux")]
+const fn is_path_only(flags: OFlags) -> bool {
+    flags.contains(OFlags::PATH)
+}
+
+/// There is no such opening here.
+#[cfg(not(target_os = "linux"))]
+const fn is_path_only(_: OFlags) -> bool {
+    false
 }
 
 fn descriptor(
