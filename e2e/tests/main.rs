@@ -19,6 +19,8 @@ mod errors;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod fuzz_smoke;
+#[cfg(test)]
 mod gate;
 #[cfg(test)]
 mod memory;
@@ -30,6 +32,8 @@ mod presence;
 mod python_sdk;
 #[cfg(test)]
 mod revoke;
+#[cfg(test)]
+mod servers;
 #[cfg(test)]
 mod tamper;
 #[cfg(test)]

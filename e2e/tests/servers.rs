@@ -53,19 +53,12 @@ fn text(path: &std::path::Path) -> String {
 }
 
 fn everything() -> Public {
-    let folder = text(&installed("servers"));
     Public {
         name: "everything",
         command: "npx".to_owned(),
-        args: [
-            "--offline",
-            "--prefix",
-            &folder,
-            "mcp-server-everything",
-            "stdio",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        args: ["-y", "@modelcontextprotocol/server-everything", "stdio"]
+            .map(str::to_owned)
+            .to_vec(),
         slow: Some((
             "trigger-long-running-operation",
             json!({ "duration": 60, "steps": 60 }),
@@ -106,6 +99,9 @@ impl User {
             .args([json!(line).to_string(), call.to_string()])
             .env("PATH", env::var_os("PATH").expect("a path"))
             .env("LYCH_WORLD", world.folder())
+            // What is installed here is what npx takes, and nothing is fetched.
+            .current_dir(installed("servers"))
+            .env("npm_config_offline", "true")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

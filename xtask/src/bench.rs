@@ -12,6 +12,10 @@ const BENCHES: &[(&str, &str)] = &[
         "how long a record takes until it is on disk, alone and with many writers",
     ),
     (
+        "gateway",
+        "what the gate adds to a call, and how soon it starts, ends and refuses",
+    ),
+    (
         "inventory",
         "what a look at all processes costs beside lsof and ps",
     ),
@@ -34,6 +38,18 @@ pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
     if name == "inventory" {
         show(cargo(&["build", "--locked", "--release", "-p", "lych"]))?;
         bench.env("LYCH_BENCH_PROGRAM", target().join("release/lych"));
+    }
+    if name == "gateway" {
+        let build = [
+            "build",
+            "--locked",
+            "--release",
+            "-p",
+            "lych",
+            "-p",
+            "lychd",
+        ];
+        show(cargo(&build))?;
     }
     show(bench)
 }

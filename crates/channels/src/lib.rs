@@ -41,4 +41,5 @@ pub use policy::{
     ResultKept,
 };
 pub use rules::{OnLock, RunRules};
+pub use scrub::scrubbed;
 pub use send::{Answer, NotSent, Sent};

@@ -15,6 +15,15 @@ use zeroize::Zeroizing;
 /// The forms of one secret that are looked for.
 pub(crate) struct Scrub(Vec<Zeroizing<Vec<u8>>>);
 
+/// Takes a secret out of `bytes` and tells how often it was there: for the checks of the fuzzer.
+#[doc(hidden)]
+#[must_use]
+pub fn scrubbed(secret: &Secret, bytes: Vec<u8>) -> (Vec<u8>, usize) {
+    let mut removed = 0;
+    let clean = Scrub::of(secret).clean(bytes, &mut removed);
+    (clean, removed)
+}
+
 impl Scrub {
     /// Looks for nothing: no secret went out.
     pub(crate) const fn nothing() -> Self {

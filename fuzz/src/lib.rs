@@ -1,0 +1,115 @@
+//! What must hold for any input at the borders where foreign bytes come in.
+//!
+//! Each check takes bytes and panics if its claim is broken. The fuzz targets hand over what libFuzzer makes
+//! up; a test of every day hands over seeded mutations of good input.
+
+use channels::Policy;
+use model::{Destination, Secret};
+use wire::{Hello, LineBuffer};
+
+/// A cap small enough that mutations reach it.
+const CAP: usize = 64;
+
+/// Lines come out the same however their bytes are cut, and none is longer than the cap.
+pub fn line(bytes: &[u8]) {
+    let (cut, bytes) = bytes
+        .split_first()
+        .map_or((1, bytes), |(cut, rest)| (usize::from(*cut) + 1, rest));
+    let whole = lines(std::iter::once(bytes));
+    let cut = lines(bytes.chunks(cut));
+    assert_eq!(whole, cut);
+    assert!(whole.iter().flatten().all(|line| line.len() <= CAP));
+}
+
+/// Returns the lines of these pieces; none stands for one that was refused.
+fn lines<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Option<Vec<u8>>> {
+    let mut buffer = LineBuffer::new(CAP);
+    let mut all = Vec::new();
+    for piece in pieces {
+        buffer.push(piece);
+        loop {
+            match buffer.next_line() {
+                Ok(Some(line)) => all.push(Some(line)),
+                Ok(None) => break,
+                Err(_) => all.push(None),
+            }
+        }
+    }
+    all
+}
+
+/// A hello that can be read can be written, and reads back to the same.
+pub fn hello(bytes: &[u8]) {
+    let Ok(hello) = wire::decode::<Hello>(bytes) else {
+        return;
+    };
+    let line = wire::encode(&hello).expect("what was read can be written");
+    let line = line.strip_suffix(b"\n").unwrap_or(&line);
+    assert_eq!(wire::decode::<Hello>(line).expect("what we wrote"), hello);
+}
+
+/// A draft that is taken seals to bytes that read back to the same policy; one that is not says why.
+pub fn draft(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    match Policy::parse_draft(text) {
+        Ok(policy) => {
+            let again = Policy::from_canonical(&policy.canonical()).expect("what we sealed");
+            assert_eq!(again, policy);
+            assert!(again.diff(Some(&policy)).is_empty());
+            assert!(!again.describe().is_empty());
+        }
+        Err(error) => assert!(!error.explain().what.is_empty()),
+    }
+}
+
+/// Sealed bytes are read only if they are exactly what we would write.
+pub fn policy(bytes: &[u8]) {
+    if let Ok(policy) = Policy::from_canonical(bytes) {
+        assert_eq!(policy.canonical(), bytes);
+    }
+}
+
+/// A destination has one spelling, says its host without a user, and covers itself.
+pub fn destination(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    let Ok(destination) = text.parse::<Destination>() else {
+        return;
+    };
+    let spelled = destination.to_string();
+    let again: Destination = spelled.parse().expect("what we spelled");
+    assert_eq!(again, destination);
+    assert_eq!(again.to_string(), spelled);
+    assert!(destination.covers(&destination));
+    let host = destination.host();
+    assert!(
+        !host.is_empty() && !host.contains(['@', '/', '\\', '%', ' ', '?', '#']),
+        "{host}"
+    );
+    assert!(
+        destination.is_tls() || destination.ip().is_none_or(|ip| ip.is_loopback()),
+        "{spelled}"
+    );
+}
+
+/// A secret that stands in an answer does not stand in what is left of it.
+pub fn redactor(bytes: &[u8]) {
+    let Some((length, rest)) = bytes.split_first() else {
+        return;
+    };
+    let length = 8 + usize::from(*length % 25);
+    if rest.len() < length {
+        return;
+    }
+    let (secret, answer) = rest.split_at(length);
+    // Secrets are printable: the vault takes no others.
+    let secret: Vec<u8> = secret.iter().map(|byte| 0x21 + byte % 0x5e).collect();
+    let at = answer.len() / 2;
+    let answer = [&answer[..at], &secret, &answer[at..]].concat();
+    let (clean, removed) = channels::scrubbed(&Secret::new(secret.clone()), answer);
+    assert!(removed > 0);
+    assert!(!clean.windows(secret.len()).any(|window| window == secret));
+}
