@@ -29,8 +29,6 @@ use crate::{
 const MAGIC: &[u8; 8] = b"LYCHPRUN";
 const SUITE: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
 const FRONT: usize = 96;
-/// A reader holds a whole certificate: as much as a segment.
-const LONGEST: u64 = crate::SEGMENT_SIZE;
 
 /// What takes the place of the segments before `segment`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,7 +162,8 @@ fn name(segment: u64) -> String {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.len() > LONGEST + u64::try_from(MAX_FRAME).unwrap_or(0) {
+    if std::fs::metadata(path)?.len() > crate::SEGMENT_SIZE + u64::try_from(MAX_FRAME).unwrap_or(0)
+    {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     std::fs::read(path)
