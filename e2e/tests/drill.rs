@@ -66,13 +66,13 @@ fn every_changed_byte_is_found(audit: &Path) {
 /// Each file with how much of it counts and how densely it is tried. Every byte of a smaller log is tried
 /// where the verifier lives; here it is the log of real daemons, shims and crashes.
 fn parts(audit: &Path, end: usize) -> Vec<(PathBuf, usize, usize)> {
-    let mut parts = vec![(audit.join("LOG"), length(&audit.join("LOG")), 3)];
+    let mut parts = vec![(audit.join("LOG"), length(&audit.join("LOG")), 7)];
     for key in files(&audit.join("keys")) {
         let length = length(&key);
-        parts.push((key, length, 11));
+        parts.push((key, length, 41));
     }
     // Primes, so that the steps do not stay in one field of equal records.
-    parts.push((audit.join("seg/0000000000.seg"), end, 997));
+    parts.push((audit.join("seg/0000000000.seg"), end, 4_999));
     parts
 }
 
