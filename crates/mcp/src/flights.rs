@@ -140,11 +140,17 @@ impl<A: Acts> Flights<A> {
 
     /// Waits until the answer to this request has its place in the queue, written or not.
     pub(crate) async fn until_queued(&self, id: &RequestId) {
-        let queued = |_: &usize| {
-            let table = self.lock();
-            table.flights.get(id).is_none_or(|flight| flight.queued)
-        };
-        drop(self.open.subscribe().wait_for(queued).await);
+        let mut changes = self.open.subscribe();
+        // Not `wait_for`: it holds the channel's lock while it looks, and whoever changes the table tells the
+        // channel with the table's lock held. The two would wait for each other, and the daemon with them.
+        while !self.is_queued(id) && changes.changed().await.is_ok() {}
+    }
+
+    fn is_queued(&self, id: &RequestId) -> bool {
+        self.lock()
+            .flights
+            .get(id)
+            .is_none_or(|flight| flight.queued)
     }
 
     /// Ends all flights, since nothing can be written any more. Returns how many calls still run.
@@ -173,5 +179,74 @@ impl<A: Acts> Flights<A> {
     fn lock(&self) -> MutexGuard<'_, Table> {
         // Every change of the table is one assignment, so a panic elsewhere leaves it whole.
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc, thread, time::Duration};
+
+    use gateway::{ChannelShown, Ending, HttpRequest};
+    use model::{ConnectionId, SessionId};
+
+    use super::*;
+
+    /// Enough for the two to meet; one that hangs hangs within the first hundreds.
+    const TURNS: i64 = 50_000;
+
+    struct Nothing;
+
+    impl Acts for Nothing {
+        fn channels(&self, _: Asker) -> Vec<ChannelShown> {
+            Vec::new()
+        }
+
+        async fn http(&self, _: Asker, _: HttpRequest) -> Ending {
+            std::future::pending().await
+        }
+
+        fn turned_away(&self, _: Asker, _: Denial) {}
+
+        fn delivered(&self, _: Asker, _: CallId, _: bool) {}
+    }
+
+    #[test]
+    fn a_wait_for_one_answer_and_the_end_of_another_do_not_wait_for_each_other() {
+        let who = Asker {
+            session: SessionId::from_bytes([1; 10]),
+            connection: ConnectionId::from_bytes([2; 10]),
+        };
+        let flights = Arc::new(Flights::new(Arc::new(Nothing), who));
+        let (done, both) = mpsc::channel();
+
+        let ends = {
+            let (flights, done) = (Arc::clone(&flights), done.clone());
+            move || {
+                for turn in 0..TURNS {
+                    let id = RequestId::Number(turn);
+                    flights.begin(&id).unwrap();
+                    flights.answered(&id, true);
+                }
+                done.send(())
+            }
+        };
+        let waits = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .build()
+                .unwrap();
+            for _ in 0..TURNS {
+                runtime.block_on(flights.until_queued(&RequestId::Number(-1)));
+            }
+            done.send(())
+        };
+        // Not joined before they have answered: two threads that hang would hang the test.
+        let threads = [thread::spawn(ends), thread::spawn(waits)];
+        for _ in &threads {
+            both.recv_timeout(Duration::from_secs(30)).unwrap();
+        }
+
+        for thread in threads {
+            thread.join().unwrap().unwrap();
+        }
     }
 }
