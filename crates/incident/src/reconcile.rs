@@ -139,8 +139,17 @@ impl Terminated {
 
 /// A call that is only attempted counts as well: a missing clearance proves nothing.
 fn open(calls: &[CallFact]) -> Vec<CallId> {
-    let is_open = |call: &&CallFact| call.state.is_open() || call.state == CallState::Attempted;
+    let is_open = |call: &&CallFact| {
+        (call.state.is_open() || call.state == CallState::Attempted) && !only_reads(call)
+    };
     calls.iter().filter(is_open).map(|call| call.id).collect()
+}
+
+/// A read whose answer was lost changed nothing outside (RFC 9110, 9.2.1), so there is nothing to agree on.
+/// One whose target is not known may have been a write.
+fn only_reads(call: &CallFact) -> bool {
+    let target = call.target.value();
+    target.is_some_and(|target| matches!(target.method.raw(), "GET" | "HEAD" | "OPTIONS"))
 }
 
 /// Returns who of all processes of the incident still lives, and of whom that cannot be told.
