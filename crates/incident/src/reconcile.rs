@@ -172,3 +172,32 @@ fn all_ended(case: &Case) -> Vec<EndRecord> {
         .flatten()
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_read_leaves_nothing_to_agree_on_and_a_write_or_an_unknown_target_does() {
+        let call = |target: serde_json::Value| -> CallFact {
+            serde_json::from_value(serde_json::json!({
+                "id": "c-0000000000000000", "state": "unresolved", "seq": 1,
+                "attempted_at": "2026-01-01T00:00:00.000Z", "cleared_at": null, "settled_at": null,
+                "target": target, "destination": "x", "key": null, "status": null,
+                "remote_id": null, "why": null, "denied_seq": null
+            }))
+            .unwrap()
+        };
+        let with = |method: &str| {
+            call(
+                serde_json::json!({"channel": "a", "operation": null, "method": method, "path": "/"}),
+            )
+        };
+
+        assert!(only_reads(&with("GET")));
+        assert!(!only_reads(&with("POST")));
+        assert!(!only_reads(&call(
+            serde_json::json!({"unknown": "the vault is locked"})
+        )));
+    }
+}
