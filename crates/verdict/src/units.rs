@@ -28,7 +28,8 @@ pub(crate) struct Unit<'a> {
 }
 
 impl<'a> Unit<'a> {
-    /// Returns a process with all that hangs below it, not counting what belongs to another unit.
+    /// Returns a process with all that lives below it, not counting what belongs to another unit. What has ended
+    /// there and was not collected is told of by itself: nothing of it is left to stop.
     pub(crate) fn below(
         world: &World<'a>,
         root: &'a Process,
@@ -36,11 +37,18 @@ impl<'a> Unit<'a> {
     ) -> Self {
         Self {
             root,
-            members: world.descendants(root.pid(), is_another),
+            members: world.descendants(root.pid(), |pid| {
+                is_another(pid) || world.process(pid).is_some_and(Process::is_zombie)
+            }),
             fit: None,
             record: None,
             census: world.recorded(root),
         }
+    }
+
+    /// Tells whether a configuration or a record says that it is a server.
+    pub(crate) fn is_known(&self) -> bool {
+        self.fit.is_some_and(Fit::names_a_server) || self.record.is_some() || self.census.is_some()
     }
 
     /// Tells whether a process is of this unit.
@@ -146,9 +154,19 @@ fn lost_both_ends(world: &World<'_>, process: &Process) -> bool {
         && matches!(parent(world, process), Parent::Adopter(_))
 }
 
+fn holds_input_of(world: &World<'_>, above: &Process, below: &Process) -> bool {
+    let input = wire::usual(world.snapshot(), below, Way::In);
+    input.is_wire()
+        && input
+            .seen
+            .holders
+            .iter()
+            .any(|holder| holder.pid == above.pid())
+}
+
 /// Climbs to the process that the client itself started, through launchers, wrappers that pass their input on,
 /// and relays with wires of their own that lost their client.
-fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
+pub(crate) fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
     let mut root = start;
     while let Some(above) = world.parent(root) {
         let launches = world.fit(above.pid()).is_some_and(|above| {
@@ -158,7 +176,9 @@ fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
                     .is_none_or(|below| below.at == above.at)
         });
         // A server that starts servers of its own is a unit of its own, whatever became of its client.
-        let relays = world.fit(above.pid()).is_none() && lost_both_ends(world, above);
+        let relays = world.fit(above.pid()).is_none()
+            && holds_input_of(world, above, root)
+            && lost_both_ends(world, above);
         if !launches && !relays && !wire::share_input(above, root) {
             break;
         }

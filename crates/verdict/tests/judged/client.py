@@ -52,7 +52,31 @@ def fake(name, *words):
     return child
 
 
+def below_a_lost_shell(style):
+    """The same client below a process whose input is at its end, whose output nobody takes, and whose parent is gone."""
+    in_read, in_write = os.pipe()
+    out_read, out_write = os.pipe()
+    for each in (in_read, out_write):
+        os.set_inheritable(each, True)
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.close(in_write)
+    os.close(out_read)
+    told, leash = os.dup(1), os.dup(0)
+    os.dup2(in_read, 0)
+    os.dup2(out_write, 1)
+    os.close(in_read)
+    os.close(out_write)
+    client = subprocess.Popen([sys.executable, os.path.abspath(__file__), style], stdin=leash, stdout=told)
+    os.close(told)
+    os.close(leash)
+    client.wait()
+
+
 def main(style):
+    if style.startswith("lost:"):
+        return below_a_lost_shell(style[5:])
     helpers = []
     if style == "pipes":
         server = pipes()

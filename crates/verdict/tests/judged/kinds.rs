@@ -1,9 +1,9 @@
 //! Further kinds of leftovers from the corpus of real cases, each with what must not be said of it.
 
 use model::{Foreign, Known};
-use verdict::{Also, Confidence, Finding, LogFacts, Verdict};
+use verdict::{Also, Confidence, Finding, LogFacts, Suggest, Verdict};
 
-use crate::scene::{Judged, Scene, evidence};
+use crate::scene::{Judged, Scene, evidence, wait_until};
 
 fn judge_with(scene: &Scene, flag: &str) -> Judged {
     Judged::of(&scene.expected_with(flag), &[], &LogFacts::default())
@@ -73,6 +73,42 @@ fn the_server_of_a_gateway_that_is_left_over_is_no_live_server() {
     assert!(evidence(found).contains("left over itself"));
     assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
     assert_eq!(of_twin.finding(twins_inner).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_client_below_a_shell_that_lost_both_its_ends_still_holds_its_server() {
+    let scene = Scene::start("lost:pipes");
+    let client: u32 = scene.value("client").parse().unwrap();
+    wait_until(|| scene.judge().shows_above(client, Verdict::OsOrphan));
+
+    let judged = scene.judge();
+
+    let found = judged.finding(scene.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::Live, Confidence::Proven),
+        "{}",
+        evidence(found)
+    );
+    assert_eq!(found.owner.as_ref().unwrap().pid, client);
+    let shell = judged.finding(client);
+    assert_eq!(
+        (shell.confidence, shell.suggest),
+        (Confidence::Inferred, Suggest::Report),
+        "what nobody configured is only told of"
+    );
+}
+
+#[test]
+fn a_server_that_ended_below_a_shell_that_lost_both_its_ends_is_a_zombie_by_itself() {
+    let scene = Scene::start("lost:zombie");
+    let client: u32 = scene.value("client").parse().unwrap();
+    wait_until(|| scene.judge().shows_above(client, Verdict::OsOrphan));
+
+    let found = scene.judge().finding(scene.server()).clone();
+
+    assert_eq!(found.verdict, Verdict::Zombie);
+    assert!(evidence(&found).contains(&format!("parent pid {client}")));
 }
 
 #[test]
