@@ -1,6 +1,6 @@
 //! Wrong input and wrong state: each says what happened, why and what to do next, with its frozen exit code.
 
-use std::{fs, os::unix::fs::PermissionsExt};
+use std::{fs, os::unix::fs::PermissionsExt, process::Stdio};
 
 use testkit::{Finished, Target, World};
 
@@ -106,6 +106,36 @@ fn without_a_daemon_operator_verbs_say_so_with_5_and_read_verbs_work() {
     }
     drop(world.run(["ps", "--json"]).expect_code(0));
     drop(world.run(["audit", "verify", "--json"]).expect_code(1));
+}
+
+#[test]
+fn a_hint_names_the_very_home_that_was_asked_for() {
+    let world = World::new();
+
+    let finished = world.run(["sessions", "list"]).expect_code(5);
+
+    let home = format!("lych up --home '{}'", world.folder().display());
+    assert!(finished.stderr.contains(&home), "{}", finished.stderr);
+}
+
+#[test]
+fn a_verb_that_does_not_honour_the_homes_variable_says_so_and_which_home_it_is_about() {
+    let world = World::new();
+    let with_variable = |args: &[&str]| {
+        let mut lych = world.command(testkit::program("lych"));
+        let lych = lych.args(args).env("LYCH_HOME", world.folder());
+        let output = lych.stdin(Stdio::null()).output().expect("lych");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+
+    for args in [&["unlock"][..], &["vault", "list"], &["channels", "apply"]] {
+        let stderr = with_variable(args);
+        assert!(stderr.contains("LYCH_HOME is not honoured"), "{stderr}");
+        assert!(stderr.contains(".local/state/lychgate/run"), "{stderr}");
+    }
+    let stderr = with_variable(&["sessions", "list"]);
+    assert!(!stderr.contains("not honoured"), "{stderr}");
+    assert!(stderr.contains(world.folder().to_str().expect("UTF-8")));
 }
 
 #[test]

@@ -177,5 +177,5 @@ fn refused(what: &str, path: &std::path::Path, error: &impl ToString) -> Explain
         format!("cannot {what} {}", path.display()),
     )
     .because(error.to_string())
-    .next("look at the folder's rights and free space")
+    .next("if there is no log yet, the daemon makes it (`lych up`); else look at the rights and the free space")
 }

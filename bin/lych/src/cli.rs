@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use model::{Exit, Explain, Fault, Home};
+use model::{Exit, Explain, Fault, Home, HomeError};
 
 use crate::{
     activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, pending, ps,
-    reconcile, sessions, snapshot, vault, watch,
+    reconcile, sessions, snapshot, ui, vault, watch,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -160,20 +160,25 @@ impl Global {
     fn home(&self, sensitive: bool) -> Result<Home, Explain> {
         let named = match &self.home {
             Some(folder) => std::path::absolute(folder).map_err(|error| nowhere(&error))?,
-            None => {
-                let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
-                return Home::from_vars(|name| {
-                    if sensitive && name == "LYCH_HOME" {
-                        None
-                    } else {
-                        var(name)
-                    }
-                })
-                .map_err(|error| nowhere(&error));
-            }
+            None => return from_environment(sensitive).map_err(|error| nowhere(&error)),
         };
         Home::below(&named).map_err(|error| nowhere(&error))
     }
+}
+
+/// Whoever has set the variable expects that it holds, so it is said aloud where it does not.
+fn from_environment(sensitive: bool) -> Result<Home, HomeError> {
+    let var = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    if !sensitive || var("LYCH_HOME").is_none() {
+        return Home::from_vars(var);
+    }
+    let home = Home::from_vars(|name| var(name).filter(|_| name != "LYCH_HOME"))?;
+    ui::note(&format!(
+        "note:  LYCH_HOME is not honoured here: no variable chooses where a secret or an authority goes. This is \
+         about {}; name another home with --home DIR",
+        home.operator_socket().display()
+    ));
+    Ok(home)
 }
 
 fn nowhere(error: &impl ToString) -> Explain {

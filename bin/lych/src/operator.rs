@@ -144,18 +144,13 @@ fn rustix_uid() -> u32 {
 }
 
 fn unreachable(home: &Home, error: &io::Error) -> Explain {
-    let hint = if home.is_explicit() {
-        "start it with `lych up --home DIR`"
-    } else {
-        "start it with `lych up`"
-    };
     Explain::new(
         Exit::Unreachable,
         Fault::Operator,
         "the daemon cannot be reached",
     )
     .because(format!("{}: {error}", home.operator_socket().display()))
-    .next(hint)
+    .next(format!("start it with `lych up{}`", home.option()))
 }
 
 fn gone(error: io::Error) -> Explain {

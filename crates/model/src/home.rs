@@ -77,6 +77,16 @@ impl Home {
         self.explicit
     }
 
+    /// Returns the words that name this home to a command: nothing for the usual one.
+    #[must_use]
+    pub fn option(&self) -> String {
+        if self.explicit {
+            format!(" --home '{}'", self.config.display())
+        } else {
+            String::new()
+        }
+    }
+
     /// The folders that must exist, be ours and have mode 0700.
     #[must_use]
     pub fn folders(&self) -> Vec<&Path> {
