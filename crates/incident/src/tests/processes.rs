@@ -7,7 +7,7 @@ use supervise::{Force, Plan};
 
 use super::{json, session};
 use crate::{
-    Ending, Eyes, Stage, State, View,
+    Ending, Eyes, Sight, Stage, State, View,
     fixture::{Fake, ProcEyes, Scene, brief, by, gentle, process},
     preserve,
 };
@@ -67,11 +67,15 @@ fn a_process_that_somebody_starts_again_makes_the_incident_respawned() {
     end_child_of(supervisor.pid());
 }
 
+/// Waits for a child that runs its own program: between fork and exec it still has its parent's command line.
 fn child_of(pid: u32) -> u32 {
     testkit::wait_for("a child", testkit::Deadline::usual(), || {
-        let look = ProcEyes.look().unwrap();
-        let mut all = look.processes.into_iter();
-        all.find(|one| one.parent.as_ref().is_some_and(|parent| parent.pid == pid))
+        let all = ProcEyes.look().unwrap().processes;
+        let parent = all.iter().find(|one| one.process.id.pid == pid)?;
+        let is_child = |one: &&Sight| one.parent.as_ref().is_some_and(|above| above.pid == pid);
+        all.iter()
+            .filter(is_child)
+            .find(|one| one.process.command != parent.process.command)
             .map(|one| one.process.id.pid)
     })
 }
