@@ -44,6 +44,7 @@ fn attempt(session: SessionId) -> Entry {
             key: Some(RequestKey("k".repeat(26))),
             is_write: true,
             destination: Foreign::new("https://ci.example.com/api/v2/"),
+            probe: false,
         },
     }
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use incident::{
-    Authority, CallFact, Refusal, RefusedBy, Revocation, RunFact, Unanswered, Verification,
+    Authority, CallFact, Probed, Refusal, RefusedBy, Revocation, RunFact, Unanswered, Verification,
 };
 use model::{
     CallState, ChainLink, Digest, Explain, Home, IncidentId, Known, LinkRole, Lost, ProcessId,
@@ -99,11 +99,10 @@ impl Authority for Daemon {
     }
 
     fn calls(&mut self, session: SessionId) -> Result<Vec<CallFact>, Unanswered> {
-        Ok(self
-            .call_views(session)?
-            .into_iter()
-            .map(call_fact)
-            .collect())
+        // What we asked ourselves is none of the run's own.
+        let own = |call: &CallView| call.probe.value() != Some(&true);
+        let calls = self.call_views(session)?.into_iter().filter(own);
+        Ok(calls.map(call_fact).collect())
     }
 
     fn revoke(&mut self, scope: &Scope, reason: &str) -> Result<Revocation, Unanswered> {
@@ -128,11 +127,18 @@ impl Authority for Daemon {
     ) -> Result<Option<Refusal>, Unanswered> {
         let end = Instant::now() + at_most;
         loop {
+            let own = |call: &&CallView| call.probe.value() != Some(&true);
             let denied = |call: &CallView| {
                 call.settled_seq
                     .filter(|seq| call.state == CallState::Denied && *seq > after)
             };
-            if let Some(seq) = self.call_views(session)?.iter().filter_map(denied).min() {
+            if let Some(seq) = self
+                .call_views(session)?
+                .iter()
+                .filter(own)
+                .filter_map(denied)
+                .min()
+            {
                 return Ok(Some(Refusal {
                     seq,
                     by: RefusedBy::OwnAttempt,
@@ -143,6 +149,18 @@ impl Authority for Daemon {
             }
             std::thread::sleep(ASK_EVERY);
         }
+    }
+
+    fn probe(&mut self, session: SessionId) -> Result<Probed, Unanswered> {
+        let said: Value = self.ask(&Request::Probe { session }, "")?;
+        let seq = said.get("seq").and_then(Value::as_u64);
+        let why = said.get("refused").and_then(Value::as_str);
+        Ok(match (why, seq) {
+            // A run that the gate does not hold any more has no authority either.
+            (Some("revoked" | "client_lost"), Some(seq)) => Probed::Refused(seq),
+            (Some(why), _) => Probed::Otherwise(format!("it was refused as {why}")),
+            (None, _) => Probed::Otherwise("the gate would have let it through".to_owned()),
+        })
     }
 
     fn anchor(

@@ -100,6 +100,7 @@ fn attempt(session: SessionId, call: CallId) -> Entry {
         key: Some(RequestKey("k".repeat(26))),
         is_write: true,
         destination: Foreign::new("https://ci.example.com/api/v2/"),
+        probe: false,
     };
     entry(Kind::Attempt, session, Some(call), None, body)
 }

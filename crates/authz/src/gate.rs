@@ -268,6 +268,9 @@ impl Gate {
             Scope::Channel { .. } | Scope::Secret { .. } | Scope::All => None,
         };
         let known = session.is_none_or(|session| state.runs.contains_key(&session));
+        if let Some(session) = session {
+            self.end_count_of_revoked(&mut state, session);
+        }
         let ticket = self.journal.push(Entry {
             kind: Kind::Revoked,
             session,

@@ -1,6 +1,8 @@
 //! The way in: every attempt on record, every refusal on record, floods counted.
 
-use model::{Body, CallId, ConnectionId, Denial, Entry, Kind, SessionId, Ticket};
+use model::{
+    Body, CallId, ConnectionId, Denial, Entry, Kind, OutcomeBody, SessionId, Ticket, Withdrawal,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -25,7 +27,7 @@ impl Gate {
         if let Some(why) = state.refusal(&ask).or(busy) {
             return Err(self.refuse(&mut state, &ask, why));
         }
-        let ticket = self.journal.push(attempt_entry(&ask));
+        let ticket = self.journal.push(attempt_entry(&ask, false));
         if ticket.seq().is_none() {
             state.unrecordable = true;
             return Err(Refused {
@@ -83,6 +85,20 @@ impl Gate {
         last
     }
 
+    /// Makes the next refusal after a revocation one of its own again, however often the run was revoked before:
+    /// it is what shows that this revocation holds.
+    pub(crate) fn end_count_of_revoked(&self, state: &mut State, session: SessionId) {
+        let Some(run) = state.runs.get_mut(&session) else {
+            return;
+        };
+        let is_revoked = |why: &Denial, _: &mut u64| matches!(why, Denial::Revoked { .. });
+        for (why, count) in run.denials.extract_if(is_revoked) {
+            if count > 0 {
+                drop(self.journal.push(counted(session, why, count)));
+            }
+        }
+    }
+
     /// The first refusal of a run for one reason is two records of its own; later ones are counted, so
     /// that a client in a loop cannot fill the disk.
     fn refuse(&self, state: &mut State, ask: &Ask, why: Denial) -> Refused {
@@ -99,7 +115,11 @@ impl Gate {
             }
             run.denials.insert(reason, 0);
         }
-        let attempt = self.journal.push(attempt_entry(ask));
+        self.put_refusal(attempt_entry(ask, false), ask, why)
+    }
+
+    fn put_refusal(&self, attempt: Entry, ask: &Ask, why: Denial) -> Refused {
+        let attempt = self.journal.push(attempt);
         let Some(seq) = attempt.seq() else {
             return Refused {
                 why,
@@ -108,6 +128,29 @@ impl Gate {
             };
         };
         self.deny(ask, seq, why)
+    }
+
+    /// Asks as the run itself would, to see on record that the gate refuses. There is no permit to be had
+    /// this way, so nothing can leave; what the gate would have let through is on record as withdrawn.
+    ///
+    /// # Errors
+    /// It is refused, which is what one hopes for. It is never counted together with other refusals.
+    pub fn probe(&self, ask: &Ask) -> Result<Ticket, Refused> {
+        let state = lock(&self.state);
+        let attempt = attempt_entry(ask, true);
+        if let Some(why) = state.refusal(ask) {
+            return Err(self.put_refusal(attempt, ask, why));
+        }
+        let attempt = self.journal.push(attempt);
+        let Some(seq) = attempt.seq() else {
+            return Ok(attempt);
+        };
+        let body = Body::Outcome(OutcomeBody::Withdrawn {
+            proof: Withdrawal::NeverCleared,
+        });
+        Ok(self
+            .journal
+            .push(self.entry(ask, Kind::Withdrawn, seq, body)))
     }
 }
 
@@ -144,7 +187,7 @@ fn reason(why: &Denial) -> Denial {
     }
 }
 
-fn attempt_entry(ask: &Ask) -> Entry {
+fn attempt_entry(ask: &Ask, probe: bool) -> Entry {
     Entry {
         kind: Kind::Attempt,
         session: Some(ask.session),
@@ -157,6 +200,7 @@ fn attempt_entry(ask: &Ask) -> Entry {
             key: ask.key.clone(),
             is_write: ask.is_write,
             destination: ask.destination.clone(),
+            probe,
         },
     }
 }

@@ -331,6 +331,75 @@ fn a_flood_of_refusals_is_two_records_and_a_count() {
 }
 
 #[test]
+fn each_revocation_is_followed_by_a_refusal_of_its_own_and_no_count_is_lost() {
+    alone(|| {
+        let (memory, gate, session) = world();
+        revoke(&gate, session);
+        for number in 10..13 {
+            assert!(through(&gate, ask(session, number, false)).is_err());
+        }
+        let before = memory.kinds().len();
+
+        revoke(&gate, session);
+        assert!(through(&gate, ask(session, 13, false)).is_err());
+
+        let entries = memory.entries.lock().unwrap();
+        let kinds: Vec<Kind> = entries[before..].iter().map(|entry| entry.kind).collect();
+        assert_eq!(
+            kinds,
+            [
+                Kind::DenialsCounted,
+                Kind::Revoked,
+                Kind::Attempt,
+                Kind::Denied
+            ]
+        );
+        assert!(matches!(
+            entries[before].body,
+            Body::DenialsCounted { count: 2, .. }
+        ));
+    });
+}
+
+#[test]
+fn a_probe_of_a_revoked_run_is_refused_on_record_however_many_were_before() {
+    alone(|| {
+        let (memory, gate, session) = world();
+        revoke(&gate, session);
+        assert!(through(&gate, ask(session, 10, false)).is_err());
+        let before = memory.kinds().len();
+
+        let refused = gate.probe(&ask(session, 11, false)).map(|_| ());
+
+        assert_eq!(refused.unwrap_err().why.code(), "revoked");
+        let entries = memory.entries.lock().unwrap();
+        let kinds: Vec<Kind> = entries[before..].iter().map(|entry| entry.kind).collect();
+        assert_eq!(kinds, [Kind::Attempt, Kind::Denied]);
+        assert!(matches!(
+            entries[before].body,
+            Body::Attempt { probe: true, .. }
+        ));
+    });
+}
+
+#[test]
+fn a_probe_of_a_run_with_authority_lets_nothing_through_and_leaves_nothing_open() {
+    alone(|| {
+        let (memory, gate, session) = world();
+        let before = memory.kinds().len();
+
+        drop(gate.probe(&ask(session, 11, true)).unwrap());
+
+        let kinds: Vec<Kind> = memory.kinds()[before..].iter().map(|one| one.0).collect();
+        assert_eq!(kinds, [Kind::Attempt, Kind::Withdrawn]);
+        // The very same write is no repetition of it.
+        assert!(through(&gate, ask(session, 12, true)).is_ok());
+        let closed = gate.close(Scope::All, "the vault was locked".into(), None);
+        assert!(!closed.in_flight.contains(&CallId::from_bytes([11; 10])));
+    });
+}
+
+#[test]
 fn a_run_nobody_owns_may_read_and_not_write() {
     alone(|| {
         let (_, gate, _) = world();

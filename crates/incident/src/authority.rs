@@ -46,6 +46,12 @@ pub trait Authority {
         at_most: Duration,
     ) -> Result<Option<Refusal>, Unanswered>;
 
+    /// Asks in the run's name without anything that could leave, and tells how that was answered.
+    ///
+    /// # Errors
+    /// The question was not answered.
+    fn probe(&mut self, session: SessionId) -> Result<Probed, Unanswered>;
+
     /// Records a step's digest in the log, and returns the record.
     ///
     /// # Errors
@@ -146,6 +152,15 @@ pub struct Refusal {
     pub by: RefusedBy,
 }
 
+/// How the gate answered us in the run's name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Probed {
+    /// It refused, because the run has no authority, in this record.
+    Refused(Seq),
+    /// It did not, or for another reason.
+    Otherwise(String),
+}
+
 /// Whose refused call shows that the revocation holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -196,6 +211,10 @@ impl Authority for Absent {
     }
 
     fn revoke(&mut self, _scope: &Scope, _reason: &str) -> Result<Revocation, Unanswered> {
+        self.unanswered()
+    }
+
+    fn probe(&mut self, _session: SessionId) -> Result<Probed, Unanswered> {
         self.unanswered()
     }
 

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use model::{Foreign, Seq};
+use model::{Foreign, Seq, SessionId};
 use serde::{Deserialize, Serialize};
 use sys::process::Handle;
 
 use crate::{
     attribute::Attribute,
-    authority::{Refusal, RefusedBy},
+    authority::{Probed, Refusal, RefusedBy},
     case::Case,
     desk::Desk,
     error::IncidentError,
@@ -129,15 +129,35 @@ pub(crate) fn confirmation(
     let at_most = if anybody { at_most } else { Duration::ZERO };
     match desk.authority.refusal_after(session, after, at_most) {
         Ok(Some(Refusal { seq, by })) => Confirmation::Refused { seq, by },
-        Ok(None) if !anybody => Confirmation::NotObserved {
-            why: "no process of the run is left that could ask for a call".to_owned(),
-        },
-        Ok(None) => Confirmation::NotObserved {
-            why: format!("no call of the run came within {} s", at_most.as_secs()),
-        },
+        Ok(None) => probed(session, desk, &unasked(anybody, at_most)),
         Err(error) => Confirmation::NotObserved {
             why: error.to_string(),
         },
+    }
+}
+
+fn unasked(anybody: bool, at_most: Duration) -> String {
+    if anybody {
+        format!("no call of the run came within {} s", at_most.as_secs())
+    } else {
+        "no process of the run is left that could ask for a call".to_owned()
+    }
+}
+
+/// Where the survivor does not ask, we do: the weaker proof, and named as that.
+fn probed(session: SessionId, desk: &mut Desk<'_>, unasked: &str) -> Confirmation {
+    let why = match desk.authority.probe(session) {
+        Ok(Probed::Refused(seq)) => {
+            return Confirmation::Refused {
+                seq,
+                by: RefusedBy::Probe,
+            };
+        }
+        Ok(Probed::Otherwise(why)) => why,
+        Err(error) => error.to_string(),
+    };
+    Confirmation::NotObserved {
+        why: format!("{unasked}, and our own probe was not refused: {why}"),
     }
 }
 

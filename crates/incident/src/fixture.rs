@@ -19,7 +19,7 @@ use testkit::{Held, World};
 
 use crate::{
     Authority, AuthorityLevel, CallFact, Confirmed, Desk, Ending, Eyes, IncidentError, Look,
-    Opening, Place, Reach, Recorded, Refusal, Revocation, RunFact, Selection, Sight, Stage,
+    Opening, Place, Probed, Reach, Recorded, Refusal, Revocation, RunFact, Selection, Sight, Stage,
     Standing, Subject, Unanswered, Verification, preserve,
 };
 
@@ -40,6 +40,7 @@ pub(crate) struct Fake {
     pub(crate) run: Option<RunFact>,
     pub(crate) calls: Vec<CallFact>,
     pub(crate) refusal: Option<Refusal>,
+    pub(crate) probed: Probed,
     pub(crate) revoke_fails: bool,
     pub(crate) unrecorded: bool,
     pub(crate) away: bool,
@@ -57,6 +58,7 @@ impl Fake {
             run: None,
             calls: Vec::new(),
             refusal: None,
+            probed: Probed::Otherwise("nothing was revoked".to_owned()),
             revoke_fails: false,
             unrecorded: false,
             away: false,
@@ -144,6 +146,11 @@ impl Authority for Fake {
         }
         let refusal = self.refusal.filter(|refusal| refusal.seq > after);
         self.answer("refusal_after", refusal)
+    }
+
+    fn probe(&mut self, _session: SessionId) -> Result<Probed, Unanswered> {
+        let probed = self.probed.clone();
+        self.answer("probe", probed)
     }
 
     fn anchor(

@@ -43,7 +43,8 @@ mod view;
 
 pub use attribute::{Attribute, Attributed, Attribution, Source};
 pub use authority::{
-    Absent, Authority, CallFact, Refusal, RefusedBy, Revocation, RunFact, Unanswered, Verification,
+    Absent, Authority, CallFact, Probed, Refusal, RefusedBy, Revocation, RunFact, Unanswered,
+    Verification,
 };
 pub use case::{Case, list};
 pub use confirm::{Confirmation, Confirmed};

@@ -4,7 +4,7 @@ use model::{CallState, Exit, SessionId};
 use serde_json::{Value, json};
 
 use crate::{
-    Absent, AuthorityLevel, Case, Desk, IncidentError, Stage, State, View,
+    Absent, AuthorityLevel, Case, Desk, IncidentError, Probed, Stage, State, View,
     fixture::{Fake, ProcEyes, Scene, brief, call, gentle, operator, wall},
     list, preserve, resume,
 };
@@ -107,6 +107,50 @@ fn without_a_refusal_the_processes_are_ended_and_the_result_is_partial() {
     assert_eq!(shown["confirmation"]["kind"], "not_observed");
     assert_eq!(shown["rows"][0]["termination"]["result"], "gone");
     assert_eq!(shown["follow_up"][0]["id"], "look:refusal");
+}
+
+#[test]
+fn where_the_survivor_does_not_ask_our_own_probe_confirms_and_is_named_as_the_weaker_proof() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    scene.authority.refusal = None;
+    scene.authority.probed = Probed::Refused(61);
+    let held = scene.program("");
+
+    let done = scene.contain(&[held.pid()], &gentle());
+
+    assert_eq!(done.state(), State::Contained);
+    let shown = json(done.case());
+    assert_eq!(shown["confirmation"]["kind"], "refused");
+    assert_eq!(shown["confirmation"]["by"], "probe");
+    assert_eq!(shown["confirmation"]["seq"], 61);
+}
+
+#[test]
+fn a_survivor_that_asked_by_itself_is_not_asked_for() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    scene.authority.probed = Probed::Refused(61);
+    let held = scene.program("");
+
+    let done = scene.contain(&[held.pid()], &gentle());
+
+    assert_eq!(json(done.case())["confirmation"]["by"], "own_attempt");
+    assert!(!scene.authority.asked.contains(&"probe".to_owned()));
+}
+
+#[test]
+fn a_probe_that_was_not_refused_confirms_nothing_and_says_why() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    scene.authority.refusal = None;
+    scene.authority.probed = Probed::Otherwise("the gate would have let it through".to_owned());
+    let held = scene.program("");
+
+    let done = scene.contain(&[held.pid()], &gentle());
+
+    let shown = json(done.case());
+    let why = shown["confirmation"]["why"].as_str().unwrap();
+    assert!(why.contains("no call of the run came"), "{why}");
+    assert!(why.contains("would have let it through"), "{why}");
+    assert_eq!(done.state(), State::Partial);
 }
 
 #[test]

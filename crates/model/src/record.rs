@@ -194,6 +194,9 @@ pub enum Body {
         is_write: bool,
         /// The account or endpoint class: the sealed destination.
         destination: Foreign,
+        /// Whether we asked, to see the gate refuse; nothing of it was ever to leave.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        probe: bool,
     },
     /// We refused it.
     Denied {

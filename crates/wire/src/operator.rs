@@ -154,6 +154,11 @@ pub enum Request {
         /// Why.
         reason: String,
     },
+    /// See whether the gate refuses what a run asks for, without anything that could leave.
+    Probe {
+        /// Which run.
+        session: SessionId,
+    },
     /// List calls.
     ActivityList {
         /// Of this run only.

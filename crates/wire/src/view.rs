@@ -47,6 +47,9 @@ pub struct CallView {
     pub is_write: Known<bool>,
     /// The account or endpoint class.
     pub destination: Known<Foreign>,
+    /// Whether we asked ourselves, to see the gate refuse.
+    #[serde(default = "not_said")]
+    pub probe: Known<bool>,
     /// What an operator found out; null if nobody did.
     pub reconciled: Known<Option<Reconciliation>>,
     /// Digest of the arguments, to find a repeat; not for JSON, since short arguments can be guessed from it.
@@ -56,6 +59,10 @@ pub struct CallView {
 
 fn not_shown() -> Known<Digest> {
     Known::unknown("not part of this form")
+}
+
+fn not_said() -> Known<bool> {
+    Known::unknown("the daemon does not say")
 }
 
 /// What an operator found out about a call.

@@ -6,7 +6,8 @@ use std::{
 };
 
 use incident::{
-    Absent, Authority, CallFact, Desk, Refusal, Revocation, RunFact, Unanswered, Verification,
+    Absent, Authority, CallFact, Desk, Probed, Refusal, Revocation, RunFact, Unanswered,
+    Verification,
 };
 use model::{
     Digest, Exit, Explain, Home, IncidentId, Operator, Presence, ProcessId, Scope, Seq, SessionId,
@@ -100,6 +101,10 @@ impl Authority for Offline {
         at_most: Duration,
     ) -> Result<Option<Refusal>, Unanswered> {
         self.absent.refusal_after(session, after, at_most)
+    }
+
+    fn probe(&mut self, session: SessionId) -> Result<Probed, Unanswered> {
+        self.absent.probe(session)
     }
 
     fn anchor(

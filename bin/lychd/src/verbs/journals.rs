@@ -97,6 +97,18 @@ fn may_have_changed_something(view: &CallView) -> bool {
     view.is_write.value() != Some(&false)
 }
 
+/// Finds the last call that a run made.
+pub(super) async fn last_call(
+    daemon: &Arc<Daemon>,
+    session: SessionId,
+) -> Result<Option<CallView>, Explain> {
+    let filter = CallFilter {
+        session: Some(session),
+        ..CallFilter::default()
+    };
+    Ok(find(daemon, filter).await?.into_iter().next_back())
+}
+
 pub(super) async fn call(daemon: &Arc<Daemon>, call: CallId) -> Result<Value, Explain> {
     let view = one(daemon, call).await?;
     Ok(json!({"schema": "lych.call/v1", "call": to_value(&view)?}))

@@ -79,6 +79,7 @@ pub(crate) async fn run(
         Request::ChannelsApply { dry_run } => policy::apply(daemon, by, dry_run).await,
         Request::SessionsList => journals::sessions(daemon).await,
         Request::SessionShow { id } => journals::session(daemon, id).await,
+        Request::Probe { session } => revoke::probe(daemon, session).await,
         Request::Revoke { scope, reason } => revoke::revoke(daemon, by, scope, reason).await,
         Request::ActivityList {
             session,

@@ -46,6 +46,7 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::SessionsList
         | Request::SessionShow { .. }
         | Request::Revoke { .. }
+        | Request::Probe { .. }
         | Request::ActivityList { .. }
         | Request::ActivityShow { .. }
         | Request::IncidentStep { .. } => false,

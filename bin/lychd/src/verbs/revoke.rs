@@ -2,8 +2,12 @@
 
 use std::sync::Arc;
 
-use model::{Clock, Exit, Explain, Fault, Foreign, Operator, Scope};
-use serde_json::Value;
+use authz::Ask;
+use model::{
+    CallId, ChannelName, Clock, ConnectionId, Digest, Exit, Explain, Fault, Foreign, Operator,
+    Scope, SessionId, Target,
+};
+use serde_json::{Value, json};
 use wire::operator::Revoked;
 
 use crate::daemon::Daemon;
@@ -33,6 +37,49 @@ pub(super) async fn revoke(
     serde_json::to_value(revoked).map_err(|error| {
         Explain::new(Exit::Failed, Fault::Ours, "the answer cannot be written").because(error)
     })
+}
+
+/// Asks in the run's name, as nobody but us ever does, and tells how the gate answered.
+///
+/// It is the weaker proof: that the gate refuses the run is seen, not that the survivor was the one who asked.
+pub(super) async fn probe(daemon: &Arc<Daemon>, session: SessionId) -> Result<Value, Explain> {
+    super::journals::session(daemon, session).await?;
+    let last = super::journals::last_call(daemon, session).await?;
+    let part = last.as_ref();
+    let ask = Ask {
+        call: CallId::random().map_err(no_id)?,
+        session,
+        connection: match part.and_then(|call| call.connection.value()) {
+            Some(own) => *own,
+            None => ConnectionId::random().map_err(no_id)?,
+        },
+        target: Target {
+            channel: part
+                .and_then(|call| Some(call.target.value()?.channel.clone()))
+                .unwrap_or_else(ChannelName::unnamed),
+            operation: None,
+            method: Foreign::new("PROBE"),
+            path: Foreign::new(""),
+        },
+        destination: Foreign::new(""),
+        secret: None,
+        arguments: Digest::from_bytes([0; 32]),
+        key: None,
+        is_write: false,
+    };
+    let (refused, ticket) = match daemon.gate.probe(&ask) {
+        Ok(ticket) => (None, Some(ticket)),
+        Err(refused) => (Some(refused.why.code()), refused.ticket),
+    };
+    let receipt = match ticket {
+        Some(ticket) => Some(ticket.await.map_err(|error| super::unrecorded(&error))?),
+        None => None,
+    };
+    Ok(json!({"refused": refused, "seq": receipt.map(|receipt| receipt.seq)}))
+}
+
+fn no_id(error: impl ToString) -> Explain {
+    Explain::new(Exit::Failed, Fault::Operator, "no id could be made").because(error.to_string())
 }
 
 /// Refuses a scope that names nothing, so that a mistyped id is not taken for a closed run.

@@ -43,6 +43,7 @@ pub(super) fn view(opener: &Opener<'_>, id: CallId, call: &CallFold) -> CallView
         connection: part(&attempt, |attempt| attempt.connection),
         is_write: part(&attempt, |attempt| attempt.is_write),
         destination: part(&attempt, |attempt| attempt.destination),
+        probe: part(&attempt, |attempt| attempt.probe),
         arguments: part(&attempt, |attempt| attempt.arguments),
         reconciled: reconciled.map(|body| finding(body?, reconciled_at)),
     }
@@ -57,6 +58,7 @@ struct Attempt {
     key: Option<model::RequestKey>,
     is_write: bool,
     destination: model::Foreign,
+    probe: bool,
 }
 
 fn part<T>(body: &Known<Body>, take: impl FnOnce(Attempt) -> T) -> Known<T> {
@@ -69,6 +71,7 @@ fn part<T>(body: &Known<Body>, take: impl FnOnce(Attempt) -> T) -> Known<T> {
             key,
             is_write,
             destination,
+            probe,
         }) => Known::Yes(take(Attempt {
             target,
             connection,
@@ -76,6 +79,7 @@ fn part<T>(body: &Known<Body>, take: impl FnOnce(Attempt) -> T) -> Known<T> {
             key,
             is_write,
             destination,
+            probe,
         })),
         Known::Yes(_) => Known::unknown("the attempt's body is of another kind"),
     }

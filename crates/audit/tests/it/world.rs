@@ -330,6 +330,7 @@ pub fn attempt_entry(session: SessionId, call: CallId) -> Entry {
         key: Some(RequestKey("key-1".to_owned())),
         is_write: true,
         destination: Foreign::new("https://ci.example.com"),
+        probe: false,
     };
     entry(Kind::Attempt, session, Some(call), None, body)
 }
