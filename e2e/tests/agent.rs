@@ -32,7 +32,7 @@ pub fn refused(result: &Value) -> Option<&str> {
 pub struct Agent {
     stdin: Option<ChildStdin>,
     answers: Receiver<Value>,
-    _shim: Held,
+    started: Held,
     next_id: u64,
 }
 
@@ -69,7 +69,7 @@ impl Agent {
         let mut agent = Self {
             stdin: shim.take_stdin(),
             answers,
-            _shim: shim,
+            started: shim,
             next_id: 1,
         };
         agent.shake_hands(world);
@@ -89,6 +89,11 @@ impl Agent {
         });
         assert!(answer["result"].is_object(), "{answer:#}");
         self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+    }
+
+    /// Kills what was started with SIGKILL.
+    pub fn crash(&mut self) {
+        self.started.crash();
     }
 
     /// Takes the next answer of any request; none if the connection ends or the deadline passes first.

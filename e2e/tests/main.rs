@@ -29,6 +29,8 @@ mod official_clients;
 #[cfg(test)]
 mod presence;
 #[cfg(test)]
+mod probe;
+#[cfg(test)]
 mod python_sdk;
 #[cfg(test)]
 mod revoke;

@@ -83,10 +83,15 @@ fn row(call: &CallView) -> Vec<String> {
 }
 
 fn state_of(call: &CallView) -> String {
-    match (call.state, call.status.value(), call.why.value()) {
+    let state = match (call.state, call.status.value(), call.why.value()) {
         (CallState::Answered, Some(Some(status)), _) => format!("answered {status}"),
         (state, _, Some(Some(why))) => format!("{state} ({why})"),
         (state, _, _) => state.to_string(),
+    };
+    if call.probe.value() == Some(&true) {
+        format!("{state}, our probe")
+    } else {
+        state
     }
 }
 
