@@ -1,6 +1,6 @@
 //! A connection for one request: resolved once, dialled at the address that was checked, TLS up, and silent.
 
-use std::{fmt, io, net::SocketAddr, pin::Pin, sync::Arc};
+use std::{fmt, io, pin::Pin, sync::Arc};
 
 use authz::Permit;
 use bytes::Bytes;
@@ -17,7 +17,8 @@ use tokio::{
 
 use crate::{
     Limits, Plan,
-    limits::{ADDRESSES, ANSWER_HEAD_BYTES},
+    limits::ANSWER_HEAD_BYTES,
+    network::{self, Network},
     tls,
 };
 
@@ -48,8 +49,10 @@ pub enum ConnectError {
         /// The resolver's answer.
         source: io::Error,
     },
-    /// The name leads only to addresses that are never called.
-    #[error("{0} leads to this machine or to addresses that are never called")]
+    /// The name leads, also, to addresses that are not called on its word.
+    #[error(
+        "{0} leads to this machine, into a private network it is not sealed for (https+private://), or to an address that is never called"
+    )]
     AddressRefused(Destination),
     /// No address took the connection.
     #[error("{destination} takes no connection")]
@@ -98,8 +101,18 @@ pub async fn connect<'a>(
     plan: &'a Plan,
     limits: &Limits,
 ) -> Result<Connection<'a>, ConnectError> {
+    connect_by(&network::System, permit, plan, limits).await
+}
+
+/// The same over a network of the caller's choice.
+pub(crate) async fn connect_by<'a>(
+    network: &impl Network,
+    permit: &Permit,
+    plan: &'a Plan,
+    limits: &Limits,
+) -> Result<Connection<'a>, ConnectError> {
     let deadline = Instant::now() + limits.connect;
-    let open = timeout_at(deadline, open(plan, deadline));
+    let open = timeout_at(deadline, open(plan, network, deadline));
     let (sender, driver) = tokio::select! {
         biased;
         () = permit.cancelled().cancelled() => return Err(ConnectError::Cancelled),
@@ -116,9 +129,10 @@ pub async fn connect<'a>(
 
 async fn open(
     plan: &Plan,
+    network: &impl Network,
     deadline: Instant,
 ) -> Result<(http1::SendRequest<Full<Bytes>>, Driver), ConnectError> {
-    let tcp = dial(&plan.base, deadline).await?;
+    let tcp = network::dial(&plan.base, network, deadline).await?;
     let stream: Box<dyn Stream> = if plan.base.is_tls() {
         Box::new(secure(plan, tcp).await?)
     } else {
@@ -134,49 +148,6 @@ async fn open(
         connection.await.ok();
     };
     Ok((sender, Driver(Some(Box::pin(run)))))
-}
-
-async fn dial(base: &Destination, deadline: Instant) -> Result<TcpStream, ConnectError> {
-    let addresses = resolve(base).await?;
-    let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for (index, address) in addresses.iter().enumerate() {
-        // What is left is shared, so that one silent address does not use up the time of the others.
-        let others = u32::try_from(addresses.len() - index).unwrap_or(1);
-        let share = deadline.saturating_duration_since(Instant::now()) / others;
-        match tokio::time::timeout(share, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => {
-                // A request is one short burst: waiting for more of it would only delay it.
-                stream.set_nodelay(true).ok();
-                return Ok(stream);
-            }
-            Ok(Err(error)) => last = error,
-            Err(_) => last = io::ErrorKind::TimedOut.into(),
-        }
-    }
-    Err(ConnectError::Tcp {
-        destination: base.clone(),
-        source: last,
-    })
-}
-
-/// Resolves once. What comes back is checked and dialled as it is, so there is no second answer to differ.
-async fn resolve(base: &Destination) -> Result<Vec<SocketAddr>, ConnectError> {
-    if let Some(ip) = base.ip() {
-        return Ok(vec![SocketAddr::new(ip, base.port())]);
-    }
-    let found = tokio::net::lookup_host((base.host(), base.port())).await;
-    let found = found.map_err(|source| ConnectError::Resolve {
-        destination: base.clone(),
-        source,
-    })?;
-    let admitted: Vec<SocketAddr> = found
-        .filter(|address| base.admits(address.ip()))
-        .take(ADDRESSES)
-        .collect();
-    if admitted.is_empty() {
-        return Err(ConnectError::AddressRefused(base.clone()));
-    }
-    Ok(admitted)
 }
 
 async fn secure(

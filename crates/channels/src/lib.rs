@@ -18,6 +18,7 @@ mod answer;
 mod connect;
 mod draft;
 mod limits;
+mod network;
 mod path;
 mod pattern;
 mod plan;

@@ -2,6 +2,7 @@
 
 mod draft;
 mod http;
+mod network;
 mod plan;
 mod server;
 mod tls;

@@ -12,13 +12,23 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
+use self::address::{carries_ipv4, nat64, never_called};
+
+mod address;
+
 /// An HTTP destination: `https://api.example.com[:port][/prefix]`, or `http://127.0.0.1[:port][/prefix]`.
+///
+/// A name leads to public addresses only, unless it is written `https+private://ci.example.lan`: then it may
+/// also lead into a private network. An address that is written as such is dialled whatever it is, unless it is
+/// one that is [never called](DestinationError::NeverCalled).
 ///
 /// Its text is canonical: scheme and host in small letters, no default port, no slash at the end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Destination {
     tls: bool,
+    /// Whether a name may lead to an address of a private network.
+    private: bool,
     host: Host,
     port: u16,
     /// Empty, or `/` and segments without a slash at the end.
@@ -81,6 +91,9 @@ pub enum DestinationError {
         "the path prefix has only a-z, A-Z, 0-9, '-', '.', '_', '~', no empty segment, no '.' and no '..'"
     )]
     Prefix,
+    /// An address cannot be marked as private: it is what it is.
+    #[error("https+private:// is for names; an address is written with https://")]
+    PrivateAddress,
     /// It is longer than any real one.
     #[error("a destination has at most 1024 letters")]
     TooLong,
@@ -91,6 +104,12 @@ impl Destination {
     #[must_use]
     pub const fn is_tls(&self) -> bool {
         self.tls
+    }
+
+    /// Tells whether a name may lead to an address of a private network.
+    #[must_use]
+    pub const fn may_be_private(&self) -> bool {
+        self.private
     }
 
     /// Returns the host: a DNS name or an address, without brackets.
@@ -138,20 +157,22 @@ impl Destination {
         }
     }
 
-    /// Tells whether `other` lies inside this destination: same scheme, host and port, and its prefix
-    /// continues this one at the border of a segment.
+    /// Tells whether `other` lies inside this destination: same scheme, host and port, its prefix continues
+    /// this one at the border of a segment, and it leads into a private network only if this one may.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         let same_origin =
             self.tls == other.tls && self.host == other.host && self.port == other.port;
         let rest = other.prefix.strip_prefix(self.prefix.as_str());
-        same_origin && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        let no_wider = self.private || !other.private;
+        same_origin && no_wider && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Tells whether this address, to which the host resolved, may be dialled.
     ///
     /// A name must not lead to this machine, or whoever answers for the name would choose which of our own
-    /// services gets the secret; a loopback address has to be written as such.
+    /// services gets the secret; a loopback address has to be written as such. For the same reason a name leads
+    /// into a private network only where it is sealed so.
     #[must_use]
     pub fn admits(&self, address: IpAddr) -> bool {
         match &self.host {
@@ -159,7 +180,11 @@ impl Destination {
             Host::Name(_) => {
                 // On a network without IPv4 the resolver puts IPv4 addresses into this prefix (RFC 6147).
                 let address = nat64(address).unwrap_or(address);
-                !address.is_loopback() && !carries_ipv4(address) && !never_called(address)
+                let outside = self.private || !address::private(address);
+                outside
+                    && !address.is_loopback()
+                    && !carries_ipv4(address)
+                    && !never_called(address)
             }
         }
     }
@@ -167,7 +192,11 @@ impl Destination {
 
 impl fmt::Display for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scheme = if self.tls { "https" } else { "http" };
+        let scheme = match (self.tls, self.private) {
+            (_, true) => "https+private",
+            (true, false) => "https",
+            (false, false) => "http",
+        };
         write!(f, "{scheme}://{}{}", self.authority(), self.prefix)
     }
 }
@@ -186,9 +215,10 @@ impl FromStr for Destination {
             return Err(DestinationError::Ambiguous);
         }
         let (scheme, rest) = text.split_once("://").ok_or(DestinationError::Scheme)?;
-        let tls = match scheme.to_ascii_lowercase().as_str() {
-            "https" => true,
-            "http" => false,
+        let (tls, private) = match scheme.to_ascii_lowercase().as_str() {
+            "https" => (true, false),
+            "https+private" => (true, true),
+            "http" => (false, false),
             _ => return Err(DestinationError::Scheme),
         };
         if rest.contains(['?', '#']) {
@@ -205,8 +235,12 @@ impl FromStr for Destination {
         if !tls && !matches!(host, Host::Ip(ip) if ip.is_loopback()) {
             return Err(DestinationError::ClearText);
         }
+        if private && matches!(host, Host::Ip(_)) {
+            return Err(DestinationError::PrivateAddress);
+        }
         Ok(Self {
             tls,
+            private,
             host,
             port: port.map_or(Ok(default_port(tls)), read_port)?,
             prefix: read_prefix(path)?,
@@ -325,54 +359,6 @@ fn read_prefix(path: &str) -> Result<String, DestinationError> {
         Err(DestinationError::Prefix)
     }
 }
-
-/// IPv6 forms that lead to an IPv4 address: compatible and mapped (RFC 4291), NAT64 (RFC 6052, RFC 8215),
-/// 6to4 (RFC 3056) and Teredo (RFC 4380). A check of the outer address would say nothing about the inner one.
-fn carries_ipv4(ip: IpAddr) -> bool {
-    let IpAddr::V6(ip) = ip else { return false };
-    let first_four = |net: [u16; 4]| ip.segments().starts_with(&net);
-    let compatible =
-        ip.segments().starts_with(&[0; 6]) && !ip.is_loopback() && !ip.is_unspecified();
-    compatible
-        || ip.to_ipv4_mapped().is_some()
-        || first_four([0, 0, 0, 0]) && ip.segments().get(4) == Some(&0xffff)
-        || first_four([0x64, 0xff9b, 0, 0])
-        || ip.segments().starts_with(&[0x64, 0xff9b, 1])
-        || ip.segments().starts_with(&[0x2002])
-        || ip.segments().starts_with(&[0x2001, 0])
-}
-
-/// The IPv4 address inside the well-known prefix `64:ff9b::/96` (RFC 6052).
-fn nat64(ip: IpAddr) -> Option<IpAddr> {
-    let IpAddr::V6(ip) = ip else { return None };
-    match ip.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
-            let low = u32::try_from(ip.to_bits() & u128::from(u32::MAX)).ok()?;
-            Some(IpAddr::V4(Ipv4Addr::from(low)))
-        }
-        _ => None,
-    }
-}
-
-fn never_called(ip: IpAddr) -> bool {
-    if METADATA.contains(&ip) {
-        return true;
-    }
-    match ip {
-        IpAddr::V4(ip) => {
-            let this_network = ip.octets().starts_with(&[0]);
-            ip.is_link_local() || ip.is_multicast() || ip.is_broadcast() || this_network
-        }
-        IpAddr::V6(ip) => ip.is_unicast_link_local() || ip.is_multicast() || ip.is_unspecified(),
-    }
-}
-
-/// Metadata services outside the link-local range: Amazon (IPv6), Alibaba, Oracle.
-const METADATA: [IpAddr; 3] = [
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
-    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
-];
 
 /// A DNS name has at most 253 letters; the rest is room for a path.
 const LONGEST: usize = 1024;

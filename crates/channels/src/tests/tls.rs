@@ -15,16 +15,16 @@ use super::{
 };
 use crate::{ConnectError, Plan, Sent, connect};
 
-type Issuer = CertifiedIssuer<'static, KeyPair>;
+pub(super) type Issuer = CertifiedIssuer<'static, KeyPair>;
 
-fn authority() -> Issuer {
+pub(super) fn authority() -> Issuer {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
 /// A server whose certificate is for `name`; it returns the request that it could read, if any.
-fn server(issuer: &Issuer, name: &str) -> Server<Option<String>> {
+pub(super) fn server(issuer: &Issuer, name: &str) -> Server<Option<String>> {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, issuer).unwrap();

@@ -24,6 +24,10 @@ fn the_text_is_canonical() {
             "https://xn--bcher-kva.example",
             "https://xn--bcher-kva.example",
         ),
+        (
+            "HTTPS+Private://CI.example.lan:443/a/",
+            "https+private://ci.example.lan/a",
+        ),
     ] {
         assert_eq!(read(text).to_string(), canonical);
     }
@@ -110,6 +114,8 @@ fn every_other_spelling_of_an_address_is_refused() {
         "2002:a9fe:a9fe::",
         "2001:0:1::1",
         "::ffff:0:a9fe:a9fe",
+        "2001:db8::5efe:a9fe:a9fe",
+        "2001:db8::200:5efe:a9fe:a9fe",
     ] {
         let text = format!("https://[{host}]");
         assert_eq!(
@@ -159,13 +165,63 @@ fn a_name_never_leads_to_this_machine_and_an_address_only_to_itself() {
 
     assert!(!name.admits(loopback));
     assert!(!name.admits("::ffff:127.0.0.1".parse().unwrap()));
-    assert!(name.admits([10, 0, 0, 1].into()));
+    assert!(name.admits([203, 0, 113, 7].into()));
     assert!(name.admits("64:ff9b::c000:201".parse().unwrap()));
     assert!(!name.admits("64:ff9b::7f00:1".parse().unwrap()));
     assert!(!name.admits("64:ff9b::a9fe:a9fe".parse().unwrap()));
     assert!(!name.admits("2002:a9fe:a9fe::".parse().unwrap()));
     assert!(literal.admits(loopback));
     assert!(!literal.admits([127, 0, 0, 2].into()));
+}
+
+#[test]
+fn a_name_leads_into_a_private_network_only_where_it_is_sealed_so() {
+    let public = read("https://api.example.com");
+    let private = read("https+private://api.example.com");
+    for ip in [
+        "10.0.0.1",
+        "172.16.0.1",
+        "172.31.255.255",
+        "192.168.1.1",
+        "100.64.0.1",
+        "100.127.0.1",
+        "198.18.0.1",
+        "198.19.255.255",
+        "64:ff9b::a00:1",
+        "fc00::1",
+        "fd12::1",
+        "fec0::1",
+    ] {
+        let ip: IpAddr = ip.parse().unwrap();
+        assert!(!public.admits(ip), "{ip}");
+        assert!(private.admits(ip), "{ip}");
+    }
+    for ip in [
+        "9.255.255.255",
+        "11.0.0.1",
+        "172.15.0.1",
+        "172.32.0.1",
+        "192.167.1.1",
+        "100.63.0.1",
+        "100.128.0.1",
+        "198.17.0.1",
+        "198.20.0.1",
+        "2001:db8::1",
+        "2606:4700::1",
+    ] {
+        let ip: IpAddr = ip.parse().unwrap();
+        assert!(public.admits(ip) && private.admits(ip), "{ip}");
+    }
+    for ip in ["127.0.0.1", "::1", "169.254.169.254", "fd00:ec2::254"] {
+        assert!(!private.admits(ip.parse().unwrap()), "{ip}");
+    }
+    assert_eq!(
+        "https+private://10.0.0.1".parse::<Destination>(),
+        Err(DestinationError::PrivateAddress)
+    );
+    assert!(read("https://10.0.0.1").admits([10, 0, 0, 1].into()));
+    assert!(private.covers(&public) && private.covers(&private));
+    assert!(!public.covers(&private), "a channel never widens");
 }
 
 #[test]
@@ -193,7 +249,7 @@ fn a_destination_covers_itself_and_what_lies_below_it_only() {
 
 proptest! {
     #[test]
-    fn what_is_read_is_read_back_from_its_text(text in "https?://[a-z0-9.:\\[\\]-]{1,20}(/[a-z.]{0,5}){0,3}") {
+    fn what_is_read_is_read_back_from_its_text(text in "https?(\\+private)?://[a-z0-9.:\\[\\]-]{1,20}(/[a-z.]{0,5}){0,3}") {
         if let Ok(destination) = text.parse::<Destination>() {
             prop_assert_eq!(destination.to_string().parse(), Ok(destination));
         }
