@@ -1,6 +1,6 @@
 //! What an agent may see of an answer, and the job id in it.
 
-use http::HeaderMap;
+use http::{HeaderMap, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use model::{Foreign, Unsettled};
@@ -35,12 +35,14 @@ pub(crate) fn why(error: &hyper::Error) -> Unsettled {
 }
 
 /// Returns the header fields without what belongs to the connection, and without what would hand the agent a
-/// credential of the remote side.
-pub(crate) fn visible(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+/// credential of the remote side, unless the operation is meant to.
+pub(crate) fn visible(headers: &HeaderMap, mints: bool) -> Vec<(String, Vec<u8>)> {
     headers
         .iter()
         .filter(|(name, _)| {
-            !HIDDEN.contains(&name.as_str()) && !name.as_str().starts_with("proxy-")
+            let name = name.as_str();
+            let hidden = HIDDEN.contains(&name) || name.starts_with("proxy-");
+            !hidden && (mints || !HANDS_OUT.contains(&name))
         })
         .map(|(name, value)| (name.as_str().to_owned(), value.as_bytes().to_vec()))
         .collect()
@@ -60,17 +62,30 @@ pub(crate) fn remote_id(body: &[u8], pointer: &str) -> Option<Foreign> {
     (!id.is_empty() && id.len() <= LONGEST_ID).then(|| Foreign::new(id))
 }
 
-const HIDDEN: [&str; 9] = [
+/// Tells whether a body is in a form that cannot be searched as it is.
+pub(crate) fn is_encoded(headers: &HeaderMap) -> bool {
+    let codings = |name| {
+        let values = headers.get_all(name).into_iter();
+        values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+    };
+    let mut all = codings(header::CONTENT_ENCODING).chain(codings(header::TRANSFER_ENCODING));
+    all.any(|coding| {
+        let coding = coding.trim_ascii();
+        let plain = [&b""[..], b"identity", b"chunked"];
+        !plain.iter().any(|plain| coding.eq_ignore_ascii_case(plain))
+    })
+}
+
+const HIDDEN: [&str; 6] = [
     "connection",
     "keep-alive",
-    "set-cookie",
-    "set-cookie2",
     "te",
     "trailer",
     "transfer-encoding",
     "upgrade",
-    "authentication-info",
 ];
+
+const HANDS_OUT: [&str; 3] = ["authentication-info", "set-cookie", "set-cookie2"];
 
 /// Ids are short; what is longer is something else, and would be kept in the log.
 const LONGEST_ID: usize = 256;

@@ -18,6 +18,8 @@
 //! | `….operation[].approve` | `never` (others are not available yet) | `never` |
 //! | `….operation[].idempotency` | `{ header, window }`, `"none"` | `"none"` |
 //! | `….operation[].job` | `{ id, status, cancel }`, the last two may be left out | none |
+//! | `….operation[].mints_credentials` | `true`, `false`: may it hand out credentials of the remote side | `false` |
+//! | `….operation[].redact` | `true`, `false`: is the secret taken out of an answer that repeats it | `true` |
 //! | `….operation[].result_kept` | `remote`, `nowhere` | shown as not bounded |
 
 use std::{collections::BTreeMap, fmt::Display, ops::Range, str::FromStr};
@@ -28,7 +30,7 @@ use toml::{Spanned, Value};
 
 use crate::policy::{
     Admission, Approve, Channel, ChannelKind, Format, HeaderText, Idempotency, Inject, Job,
-    OnClientLost, Operation, Policy, ResultKept,
+    MintsCredentials, OnClientLost, Operation, Policy, Redact, ResultKept,
 };
 use crate::rules::{OnLock, RunRules, Ttl};
 
@@ -106,6 +108,10 @@ struct OperationDraft {
     approve: Option<Spanned<String>>,
     idempotency: Option<Spanned<Value>>,
     job: Option<JobDraft>,
+    #[serde(default)]
+    mints_credentials: bool,
+    #[serde(default = "yes")]
+    redact: bool,
     result_kept: Option<Spanned<String>>,
 }
 
@@ -115,6 +121,10 @@ struct JobDraft {
     id: Spanned<String>,
     status: Option<Spanned<String>>,
     cancel: Option<Spanned<String>>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// Reads a draft.
@@ -296,6 +306,16 @@ impl Reader<'_> {
                 None => None,
             },
             job: draft.job.map(|job| self.job(&job)).transpose()?,
+            mints_credentials: if draft.mints_credentials {
+                MintsCredentials::Yes
+            } else {
+                MintsCredentials::No
+            },
+            redact: if draft.redact {
+                Redact::Yes
+            } else {
+                Redact::No
+            },
             result_kept: match &draft.result_kept {
                 None => None,
                 Some(word) => Some(self.word(

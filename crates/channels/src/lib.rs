@@ -18,6 +18,7 @@ mod answer;
 mod connect;
 mod draft;
 mod limits;
+mod minted;
 mod network;
 mod path;
 mod pattern;
@@ -43,4 +44,4 @@ pub use policy::{
 };
 pub use rules::{OnLock, RunRules};
 pub use scrub::scrubbed;
-pub use send::{Answer, NotSent, Sent};
+pub use send::{Answer, Cut, NotSent, Sent};

@@ -12,8 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::{
     limits::{ASK_BODY_BYTES, ASK_HEADER_BYTES, ASK_HEADERS, ASK_QUERY_BYTES},
+    minted,
     path::{self, CleanPath},
-    policy::{Channel, Inject, OnClientLost, Operation, Policy},
+    policy::{Channel, Inject, MintsCredentials, OnClientLost, Operation, Policy, Redact},
 };
 
 /// An HTTP action as the agent words it; none of it is trusted.
@@ -43,6 +44,8 @@ pub struct Plan {
     pub(crate) idempotency: Option<HeaderName>,
     pub(crate) ca: Option<String>,
     pub(crate) job_pointer: Option<String>,
+    pub(crate) mints: MintsCredentials,
+    pub(crate) redact: Redact,
     secret: Option<SecretName>,
     target: Target,
     arguments: Digest,
@@ -89,6 +92,19 @@ impl Policy {
             .iter()
             .find(|operation| operation.allows(&ask.method, &path))
             .ok_or(Denial::NotAllowed)?;
+        let last = path.segments.last().map_or("", String::as_str);
+        let mints = operation.mints_credentials;
+        // Without a secret there is nothing that a login could turn into another one.
+        if channel.secret.is_some()
+            && mints == MintsCredentials::No
+            && minted::asks_for_one(last, &ask)
+        {
+            let what =
+                "an endpoint that hands out credentials, of an operation without mints_credentials";
+            return Err(Denial::NotYours {
+                what: what.to_owned(),
+            });
+        }
         let idempotency = operation.idempotency_header().and_then(header_of_policy);
         let headers = read_headers(&ask.headers, channel, idempotency.as_ref())?;
         let query = write_query(&ask.query)?;
@@ -118,6 +134,8 @@ impl Policy {
             inject: channel.inject.clone(),
             idempotency,
             ca: channel.ca.clone(),
+            mints,
+            redact: operation.redact,
             job_pointer: operation.job.as_ref().map(|job| job.id.as_str().to_owned()),
             secret: channel.secret.clone(),
             on_client_lost: channel.on_client_lost,

@@ -2,7 +2,8 @@
 //!
 //! Canonical JSON: fields in the order of the types below, channels by name, no white space. What does not
 //! read back to the same bytes is not ours. A later version adds fields and raises `version`: version 2 added
-//! `runs`, and a policy without it is still written as version 1.
+//! `runs`, version 3 `mints_credentials`, `redact` and private destinations. A policy is written as the lowest
+//! version that can hold it.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -88,6 +89,34 @@ pub struct Operation {
     pub(crate) idempotency: Option<Idempotency>,
     pub(crate) job: Option<Job>,
     pub(crate) result_kept: Option<ResultKept>,
+    /// Whether it may be called although it hands out credentials of the remote side.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) mints_credentials: MintsCredentials,
+    /// Whether the secret is taken out of an answer that repeats it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub(crate) redact: Redact,
+}
+
+/// Whether an operation may hand out credentials of the remote side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum MintsCredentials {
+    #[default]
+    No,
+    Yes,
+}
+
+/// Whether the secret is taken out of an answer that repeats it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Redact {
+    #[default]
+    Yes,
+    No,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// When a person is asked about a call.
@@ -179,15 +208,28 @@ impl Policy {
         mut channels: Vec<Channel>,
     ) -> Self {
         channels.sort_by(|a, b| a.name.cmp(&b.name));
-        Self {
-            version: if runs.is_some() {
-                VERSION
-            } else {
-                FIRST_VERSION
-            },
+        let mut policy = Self {
+            version: FIRST_VERSION,
             admission,
             runs,
             channels,
+        };
+        policy.version = policy.lowest_version();
+        policy
+    }
+
+    /// The lowest version that can hold it.
+    fn lowest_version(&self) -> u64 {
+        let of_version_3 = |operation: &Operation| {
+            !is_default(&operation.mints_credentials) || !is_default(&operation.redact)
+        };
+        let newest = self.channels.iter().any(|channel| {
+            channel.base.may_be_private() || channel.operations.iter().any(of_version_3)
+        });
+        match (newest, &self.runs) {
+            (true, _) => VERSION,
+            (false, Some(_)) => WITH_RUNS,
+            (false, None) => FIRST_VERSION,
         }
     }
 
@@ -212,8 +254,7 @@ impl Policy {
             return Err(PolicyError::Newer(found.version));
         }
         let policy: Self = serde_json::from_slice(bytes).map_err(|_| PolicyError::Corrupt)?;
-        let its_version = policy.runs.is_some() == (policy.version == VERSION);
-        if its_version && policy.canonical() == bytes {
+        if policy.version == policy.lowest_version() && policy.canonical() == bytes {
             Ok(policy)
         } else {
             Err(PolicyError::Corrupt)
@@ -446,5 +487,6 @@ pub(crate) mod window {
 }
 
 const FIRST_VERSION: u64 = 1;
-const VERSION: u64 = 2;
+const WITH_RUNS: u64 = 2;
+const VERSION: u64 = 3;
 const SECRET: &str = "{secret}";

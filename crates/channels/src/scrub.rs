@@ -4,6 +4,8 @@
 //! would damage honest answers. So this is a net, not a wall: a remote side that transforms the secret, or
 //! hands out another one, is not caught.
 
+use std::ops::Range;
+
 use base64::{
     Engine,
     engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
@@ -12,8 +14,15 @@ use memchr::memmem;
 use model::Secret;
 use zeroize::Zeroizing;
 
-/// The forms of one secret that are looked for.
-pub(crate) struct Scrub(Vec<Zeroizing<Vec<u8>>>);
+mod spelling;
+
+/// What is looked for.
+pub(crate) struct Scrub {
+    /// Looked for in every mixture of [spellings](spelling).
+    values: Vec<Zeroizing<Vec<u8>>>,
+    /// Looked for as they are.
+    forms: Vec<Zeroizing<Vec<u8>>>,
+}
 
 /// Takes a secret out of `bytes` and tells how often it was there: for the checks of the fuzzer.
 #[doc(hidden)]
@@ -27,7 +36,23 @@ pub fn scrubbed(secret: &Secret, bytes: Vec<u8>) -> (Vec<u8>, usize) {
 impl Scrub {
     /// Looks for nothing: no secret went out.
     pub(crate) const fn nothing() -> Self {
-        Self(Vec::new())
+        Self {
+            values: Vec::new(),
+            forms: Vec::new(),
+        }
+    }
+
+    /// Tells whether it looks for anything.
+    pub(crate) const fn looks(&self) -> bool {
+        !self.values.is_empty()
+    }
+
+    /// Looks for these, and not for encodings of the whole.
+    pub(crate) const fn of_minted(values: Vec<Zeroizing<Vec<u8>>>) -> Self {
+        Self {
+            values,
+            forms: Vec::new(),
+        }
     }
 
     /// Looks for this secret. One of a few letters would be found in ordinary words, and is not looked for.
@@ -36,22 +61,9 @@ impl Scrub {
         if secret.len() < SHORTEST {
             return Self::nothing();
         }
-        let mut forms: Vec<Zeroizing<Vec<u8>>> = vec![
-            Zeroizing::new(secret.to_vec()),
-            encoded(secret, |byte| format!("%{byte:02X}"), is_unreserved),
-            encoded(secret, |byte| format!("%{byte:02x}"), is_unreserved),
-            encoded(secret, |byte| format!("{byte:02x}"), |_| false),
-            encoded(secret, |byte| format!("{byte:02X}"), |_| false),
-            encoded(
-                secret,
-                |byte| format!("\\{}", char::from(byte)),
-                |byte| !b"\"\\".contains(&byte),
-            ),
-            encoded(
-                secret,
-                |byte| format!("\\{}", char::from(byte)),
-                |byte| !b"\"\\/".contains(&byte),
-            ),
+        let mut forms = vec![
+            hexadecimal(secret, |byte| format!("{byte:02x}")),
+            hexadecimal(secret, |byte| format!("{byte:02X}")),
         ];
         for before in [&b""[..], b"-", b"--"] {
             forms.extend(inside_base64(&STANDARD_NO_PAD, secret, before));
@@ -59,48 +71,66 @@ impl Scrub {
         }
         forms.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
         forms.dedup();
-        Self(forms)
+        Self {
+            values: vec![Zeroizing::new(secret.to_vec())],
+            forms,
+        }
     }
 
-    /// Returns `bytes` without the secret, and adds to `removed` how often it was there.
+    /// Returns `bytes` without what is looked for, and adds to `removed` how often it was there.
     pub(crate) fn clean(&self, bytes: Vec<u8>, removed: &mut usize) -> Vec<u8> {
         let mut bytes = bytes;
-        for form in &self.0 {
-            let found: Vec<usize> = memmem::find_iter(&bytes, form.as_slice()).collect();
-            if found.is_empty() {
-                continue;
-            }
-            *removed += found.len();
-            let mut out = Vec::with_capacity(bytes.len() + found.len() * INSTEAD.len());
-            let mut from = 0;
-            for at in found {
-                out.extend_from_slice(bytes.get(from..at).unwrap_or_default());
-                out.extend_from_slice(INSTEAD);
-                from = at + form.len();
-            }
-            out.extend_from_slice(bytes.get(from..).unwrap_or_default());
-            drop(Zeroizing::new(std::mem::replace(&mut bytes, out)));
+        for value in &self.values {
+            let found = spellings(&bytes, value);
+            bytes = without(bytes, &found, removed);
+        }
+        for form in &self.forms {
+            let starts = memmem::find_iter(&bytes, form.as_slice());
+            let found: Vec<Range<usize>> = starts.map(|at| at..at + form.len()).collect();
+            bytes = without(bytes, &found, removed);
         }
         bytes
     }
 }
 
-fn is_unreserved(byte: u8) -> bool {
-    crate::path::is_unreserved(byte)
+/// Where `value` stands in `bytes`, however it is spelled.
+fn spellings(bytes: &[u8], value: &[u8]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        match spelling::spelled(rest, value) {
+            Some(length) => {
+                found.push(at..at + length);
+                at += length;
+            }
+            None => at += 1,
+        }
+    }
+    found
 }
 
-fn encoded(
-    secret: &[u8],
-    form: impl Fn(u8) -> String,
-    as_it_is: impl Fn(u8) -> bool,
-) -> Zeroizing<Vec<u8>> {
-    let mut out = Zeroizing::new(Vec::with_capacity(secret.len() * 3));
+/// Returns `bytes` with something else in these places, which are in order and do not overlap.
+fn without(bytes: Vec<u8>, places: &[Range<usize>], removed: &mut usize) -> Vec<u8> {
+    if places.is_empty() {
+        return bytes;
+    }
+    let bytes = Zeroizing::new(bytes);
+    *removed += places.len();
+    let mut out = Vec::with_capacity(bytes.len() + places.len() * INSTEAD.len());
+    let mut from = 0;
+    for place in places {
+        out.extend_from_slice(bytes.get(from..place.start).unwrap_or_default());
+        out.extend_from_slice(INSTEAD);
+        from = place.end;
+    }
+    out.extend_from_slice(bytes.get(from..).unwrap_or_default());
+    out
+}
+
+fn hexadecimal(secret: &[u8], digits: impl Fn(u8) -> String) -> Zeroizing<Vec<u8>> {
+    let mut out = Zeroizing::new(Vec::with_capacity(secret.len() * 2));
     for byte in secret {
-        if as_it_is(*byte) {
-            out.push(*byte);
-        } else {
-            out.extend_from_slice(form(*byte).as_bytes());
-        }
+        out.extend_from_slice(digits(*byte).as_bytes());
     }
     out
 }
@@ -147,6 +177,10 @@ mod tests {
             SECRET.to_owned(),
             "s3cret%2F%22value%2B1".to_owned(),
             "s3cret%2f%22value%2b1".to_owned(),
+            "s3cret/%22value+1".to_owned(),
+            "s3cret/&quot;value&#43;1".to_owned(),
+            "\\u0073\\u0033cret/\\u0022value+1".to_owned(),
+            SECRET.bytes().map(|byte| format!("%{byte:02X}")).collect(),
             serde_json::to_string(SECRET).unwrap(),
             "s3cret\\/\\\"value+1".to_owned(),
             SECRET.bytes().map(|byte| format!("{byte:02x}")).collect(),

@@ -8,7 +8,11 @@ use hyper::body::Incoming;
 use model::{Foreign, RequestKey, Unsettled};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Connection, Credential, Plan, answer, scrub::Scrub};
+use crate::{
+    Connection, Credential, Plan, answer, minted,
+    policy::{MintsCredentials, Redact},
+    scrub::Scrub,
+};
 
 /// What came of a sending.
 #[derive(Debug)]
@@ -35,10 +39,22 @@ pub struct Answer {
     pub headers: Vec<(String, Foreign)>,
     /// The body, as it came: nothing is decompressed here.
     pub body: Vec<u8>,
-    /// How many times the secret was found in it and taken out.
-    pub removed: usize,
+    /// What the remote side sent and is not in it.
+    pub cut: Cut,
     /// The remote side's own id for what was done, if the operation says where it stands.
     pub remote_id: Option<Foreign>,
+}
+
+/// What was taken out of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cut {
+    /// How often the channel's secret stood in it.
+    pub echoed: usize,
+    /// How often a credential that it hands out stood in it.
+    pub minted: usize,
+    /// Whether the whole body is kept back: it came compressed, although that was not asked for, and cannot be
+    /// searched. Nothing is decompressed here, so a small answer cannot become a large one.
+    pub withheld: bool,
 }
 
 /// Why nothing left.
@@ -135,12 +151,28 @@ impl Connection<'_> {
     ) -> Result<Answer, Unsettled> {
         let (head, body) = response.into_parts();
         let reading = answer::read_body(body, self.limits.answer_bytes);
-        let body = self.driver.alongside(reading).await?;
-        let mut removed = 0;
-        let body = scrub.clean(body, &mut removed);
-        let headers = answer::visible(&head.headers)
+        let mut body = self.driver.alongside(reading).await?;
+        let mut cut = Cut::default();
+        let mints = self.plan.mints == MintsCredentials::Yes;
+        // What a channel without a secret hands out was not bought with one of ours.
+        let guarded = self.plan.inject.is_some() && !mints;
+        if (guarded || scrub.looks()) && answer::is_encoded(&head.headers) {
+            body.clear();
+            cut.withheld = true;
+        }
+        let minted = if guarded {
+            Scrub::of_minted(minted::in_answer(&body))
+        } else {
+            Scrub::nothing()
+        };
+        let mut clean = |bytes| {
+            let bytes = scrub.clean(bytes, &mut cut.echoed);
+            minted.clean(bytes, &mut cut.minted)
+        };
+        let body = clean(body);
+        let headers = answer::visible(&head.headers, mints)
             .into_iter()
-            .map(|(name, value)| (name, Foreign::from_bytes(&scrub.clean(value, &mut removed))))
+            .map(|(name, value)| (name, Foreign::from_bytes(&clean(value))))
             .collect();
         let pointer = self.plan.job_pointer.as_deref();
         Ok(Answer {
@@ -148,7 +180,7 @@ impl Connection<'_> {
             remote_id: pointer.and_then(|pointer| answer::remote_id(&body, pointer)),
             headers,
             body,
-            removed,
+            cut,
         })
     }
 }
@@ -196,7 +228,10 @@ fn build(
         (true, Some(credential)) if credential.base == plan.base => {
             let (name, value, bare) = credential.into_header().ok_or(NotSent::Unbuildable)?;
             headers.insert(name, value);
-            Scrub::of(&bare)
+            match plan.redact {
+                Redact::Yes => Scrub::of(&bare),
+                Redact::No => Scrub::nothing(),
+            }
         }
         (true, Some(_) | None) | (false, Some(_)) => return Err(NotSent::OtherCredential),
     };

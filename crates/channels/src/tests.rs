@@ -1,6 +1,7 @@
 //! Channels as their callers see them: real gates, real servers on the loopback interface.
 
 mod draft;
+mod echo;
 mod http;
 mod network;
 mod plan;

@@ -1,6 +1,8 @@
 //! A policy in words, and what a new one changes: what a person agrees to at `channels apply`.
 
-use crate::policy::{Admission, Channel, OnClientLost, Operation, Policy, ResultKept};
+use crate::policy::{
+    Admission, Channel, MintsCredentials, OnClientLost, Operation, Policy, Redact, ResultKept,
+};
 
 impl Policy {
     /// Says what the policy allows, one fact per line.
@@ -38,6 +40,9 @@ fn describe_channel(channel: &Channel, lines: &mut Vec<String>) {
     let name = &channel.name;
     let mut say = |what: String| lines.push(format!("channel {name}: {what}"));
     say(format!("calls {}", channel.base));
+    if channel.base.may_be_private() {
+        say("may lead into a private network".to_owned());
+    }
     match (&channel.secret, &channel.inject) {
         (Some(secret), Some(inject)) => say(format!(
             "sends the secret {secret} in the header {} as {:?}",
@@ -78,6 +83,12 @@ fn describe_operation(channel: &str, operation: &Operation, lines: &mut Vec<Stri
     };
     for allow in &operation.allow {
         say(format!("allows {allow} without asking"));
+    }
+    if operation.mints_credentials == MintsCredentials::Yes {
+        say("may hand out credentials of the other side, and the agent gets them".to_owned());
+    }
+    if operation.redact == Redact::No {
+        say("an answer that repeats the secret hands it to the agent".to_owned());
     }
     say(match &operation.idempotency {
         Some(known) => format!(

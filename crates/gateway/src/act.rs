@@ -201,7 +201,7 @@ async fn settled(inner: &Inner, cleared: Cleared, sent: Sent) -> Ending {
                     .map(|(name, value)| (name, value.raw().to_owned()))
                     .collect(),
                 body: answer.body,
-                removed: answer.removed,
+                cut: answer.cut,
                 remote_id: answer.remote_id,
                 receipt,
             })

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 
+use channels::Cut;
 use model::{
     CallId, ChannelName, ConnectionId, Denial, Foreign, Receipt, SessionId, Unsettled, Withdrawal,
 };
@@ -98,8 +99,8 @@ pub struct Answered {
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
-    /// How many times the channel's secret stood in it and was taken out.
-    pub removed: usize,
+    /// What the remote side sent and is not in it.
+    pub cut: Cut,
     /// The remote side's own id for what was done.
     pub remote_id: Option<Foreign>,
     /// Its record.

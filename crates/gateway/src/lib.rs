@@ -10,6 +10,7 @@ mod key;
 mod losses;
 mod undelivered;
 
+pub use channels::Cut;
 pub use ending::{
     Acts, Answered, Asker, ChannelShown, Ending, HttpRequest, OperationShown, Refusal,
 };

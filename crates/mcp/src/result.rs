@@ -42,7 +42,11 @@ fn of_answer(answered: Answered) -> CallToolResult {
     let mut fields = Map::new();
     fields.insert("status".to_owned(), answered.status.into());
     fields.insert("headers".to_owned(), headers(answered.headers));
+    let cut = answered.cut;
     let shown = match String::from_utf8(answered.body) {
+        Ok(_) if cut.withheld => {
+            "[kept back: it came compressed, although that was not asked for]".to_owned()
+        }
         Ok(text) => {
             fields.insert("body".to_owned(), text.clone().into());
             text
@@ -55,9 +59,15 @@ fn of_answer(answered: Answered) -> CallToolResult {
         }
     };
     fields.insert("call".to_owned(), answered.call.to_string().into());
-    if answered.removed > 0 {
-        // Said, because the text is not what the other side sent.
-        fields.insert("secret_removed".to_owned(), answered.removed.into());
+    // Said, because the text is not what the other side sent.
+    if cut.echoed > 0 {
+        fields.insert("secret_removed".to_owned(), cut.echoed.into());
+    }
+    if cut.minted > 0 {
+        fields.insert("credentials_removed".to_owned(), cut.minted.into());
+    }
+    if cut.withheld {
+        fields.insert("body_withheld".to_owned(), true.into());
     }
     if let Some(id) = answered.remote_id {
         fields.insert("remote_id".to_owned(), id.raw().into());

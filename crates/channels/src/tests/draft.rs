@@ -244,10 +244,10 @@ fn comments_order_and_spelling_do_not_change_the_canonical_form() {
 
 #[test]
 fn stored_bytes_that_are_not_canonical_are_refused() {
-    let newer = CANONICAL.replacen("\"version\":1", "\"version\":3,\"more\":[]", 1);
+    let newer = CANONICAL.replacen("\"version\":1", "\"version\":4,\"more\":[]", 1);
     assert_eq!(
         Policy::from_canonical(newer.as_bytes()),
-        Err(PolicyError::Newer(3))
+        Err(PolicyError::Newer(4))
     );
     for (from, to) in [
         ("\"allow\",\"channels\"", "\"all\",\"channels\""),
@@ -257,6 +257,11 @@ fn stored_bytes_that_are_not_canonical_are_refused() {
         ("\"Authorization\"", "\"Host\""),
         ("POST /force", "POST force"),
         ("\"version\":1", "\"version\":2"),
+        ("\"version\":1", "\"version\":3"),
+        (
+            "\"result_kept\":\"remote\"",
+            "\"result_kept\":\"remote\",\"redact\":\"yes\"",
+        ),
         (
             "\"allow\",\"channels\"",
             "\"allow\",\"runs\":{},\"channels\"",
@@ -355,4 +360,50 @@ fn a_time_for_runs_that_cannot_be_kept_is_refused_with_its_line() {
         let error = Policy::parse_draft(&format!("[runs]\nttl = {bad}\n")).unwrap_err();
         assert_eq!(error.line, Some(2), "{bad}: {error:?}");
     }
+}
+
+#[test]
+fn what_version_three_added_reads_back_and_is_told_in_words() {
+    let draft = |base: &str, lines: &str| {
+        format!(
+            "[channel.a]\nkind = \"http\"\nbase = \"{base}\"\n\
+             [[channel.a.operation]]\nname = \"o\"\nallow = [\"GET /x\"]\n{lines}\n"
+        )
+    };
+    for (base, lines, field, words) in [
+        (
+            "https+private://ci.lan",
+            "",
+            r#""base":"https+private://ci.lan""#,
+            "channel a: may lead into a private network",
+        ),
+        (
+            "https://h.example",
+            "mints_credentials = true",
+            r#""result_kept":null,"mints_credentials":"yes"}"#,
+            "channel a, operation o: may hand out credentials of the other side, and the agent gets them",
+        ),
+        (
+            "https://h.example",
+            "redact = false",
+            r#""result_kept":null,"redact":"no"}"#,
+            "channel a, operation o: an answer that repeats the secret hands it to the agent",
+        ),
+    ] {
+        let policy = Policy::parse_draft(&draft(base, lines)).unwrap();
+
+        let canonical = policy.canonical();
+
+        let text = String::from_utf8_lossy(&canonical);
+        assert!(text.starts_with(r#"{"version":3,"#), "{text}");
+        assert!(text.contains(field), "{text}");
+        assert_eq!(Policy::from_canonical(&canonical).unwrap(), policy);
+        assert!(policy.describe().contains(&words.to_owned()), "{words}");
+    }
+    let defaults = draft(
+        "https://h.example",
+        "mints_credentials = false\nredact = true",
+    );
+    let plain = Policy::parse_draft(&defaults).unwrap().canonical();
+    assert!(plain.starts_with(br#"{"version":1,"#));
 }

@@ -376,7 +376,7 @@ async fn an_answer_that_repeats_the_secret_does_not_hand_it_on() {
 
     let answer = answered(World::new().call(&plan, patient()).await);
 
-    assert_eq!(answer.removed, 2);
+    assert_eq!(answer.cut.echoed, 2);
     assert_eq!(answer.body, b"you sent Bearer [secret removed], thanks");
     assert_eq!(header(&answer, "x-echo"), Some("[secret removed]"));
     server.end();

@@ -72,7 +72,7 @@ impl FakeActs {
             status: 200,
             headers: vec![("content-type".to_owned(), "text/plain".to_owned())],
             body,
-            removed: 0,
+            cut: gateway::Cut::default(),
             remote_id: Some(Foreign::from("job-7")),
             receipt: Some(receipt()),
         })
