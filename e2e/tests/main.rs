@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod adversary;
+#[cfg(test)]
 mod agent;
 #[cfg(test)]
 mod apart;

@@ -2,11 +2,11 @@
 
 use std::{
     io::{self, IsTerminal, Read, Write},
-    os::unix::net::UnixStream,
+    os::unix::{fs::MetadataExt, net::UnixStream},
     time::Duration,
 };
 
-use model::{Exit, Explain, Fault, Home, Presence};
+use model::{ExeId, Exit, Explain, Fault, Home, Presence};
 use serde::de::DeserializeOwned;
 use wire::{
     LineBuffer,
@@ -85,6 +85,9 @@ impl Operator {
     /// # Errors
     /// The daemon's own explanation, or that it went away: then nobody knows whether it was done.
     pub(crate) fn ask(&mut self, request: &Request) -> Result<serde_json::Value, Explain> {
+        if request.carries_secret() {
+            self.known_program()?;
+        }
         self.send(request)?;
         self.answer()
     }
@@ -103,6 +106,25 @@ impl Operator {
             )
             .because(error)
         })
+    }
+
+    /// A secret is told to the `lychd` beside this program only, as far as can be seen: a daemon that is not
+    /// dumpable shows its executable to root alone. A lock or a stop is told to whoever listens.
+    fn known_program(&self) -> Result<(), Explain> {
+        let seen = self.daemon()?.describe().ok().and_then(|seen| seen.exe_id);
+        let beside = std::env::current_exe()
+            .map(|own| own.with_file_name("lychd"))
+            .and_then(std::fs::metadata);
+        match (seen, beside) {
+            (Some(seen), Ok(beside)) if seen != exe_id(&beside) => Err(Explain::new(
+                Exit::Refused,
+                Fault::Operator,
+                "what listens is not the daemon beside this program; it was told nothing",
+            )
+            .because("it was upgraded, or it is another program")
+            .next("`lych down` and `lych up`; if that changes nothing, find out who put the socket there")),
+            (Some(_) | None, Ok(_) | Err(_)) => Ok(()),
+        }
     }
 
     fn send<T: serde::Serialize>(&mut self, value: &T) -> Result<(), Explain> {
@@ -136,6 +158,13 @@ impl Operator {
             Ok(Answer::Failed(explain)) => Err(explain),
             Err(error) => Err(gone(io::Error::other(error))),
         }
+    }
+}
+
+fn exe_id(meta: &std::fs::Metadata) -> ExeId {
+    ExeId {
+        dev: meta.dev(),
+        ino: meta.ino(),
     }
 }
 

@@ -2,25 +2,7 @@
 //!
 //! A key that is not known is refused: a misspelled one would silently leave its default in force.
 //!
-//! | key | values | left out |
-//! |---|---|---|
-//! | `admission` | `allow`, `ask` | `ask` |
-//! | `runs.ttl` | a duration, as in `8h` | a run lasts as long as its client |
-//! | `runs.on_lock` | `keep`, `end` | `keep` |
-//! | `channel.NAME.kind` | `http` (`ssh` is not available yet) | refused |
-//! | `….base` | a [`Destination`](model::Destination) | refused |
-//! | `….secret` | a name in the vault | no secret is sent |
-//! | `….inject` | `{ header, format }`, the format with `{secret}` once | `Authorization`, `Bearer {secret}`; other headers `{secret}` |
-//! | `….ca` | certificates as PEM text, believed instead of the system's | the system's authorities |
-//! | `….on_client_lost` | `finish`, `cancel` | `finish` |
-//! | `….operation[].name` | a name, once in its channel | refused |
-//! | `….operation[].allow` | [`Allow`](crate::Allow) lines; the first operation that matches is taken | nothing is allowed |
-//! | `….operation[].approve` | `never` (others are not available yet) | `never` |
-//! | `….operation[].idempotency` | `{ header, window }`, `"none"` | `"none"` |
-//! | `….operation[].job` | `{ id, status, cancel }`, the last two may be left out | none |
-//! | `….operation[].mints_credentials` | `true`, `false`: may it hand out credentials of the remote side | `false` |
-//! | `….operation[].redact` | `true`, `false`: is the secret taken out of an answer that repeats it | `true` |
-//! | `….operation[].result_kept` | `remote`, `nowhere` | shown as not bounded |
+//! The keys, their values and what holds where one is left out: `docs/configuration.md`.
 
 use std::{collections::BTreeMap, fmt::Display, ops::Range, str::FromStr};
 

@@ -219,6 +219,43 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Tells whether something stands in it that only the daemon may see, or that opens the vault.
+    #[must_use]
+    pub const fn carries_secret(&self) -> bool {
+        match self {
+            Self::Init { .. }
+            | Self::Unlock { .. }
+            | Self::Present { .. }
+            | Self::PresenceChoose { .. }
+            | Self::VaultAdd { .. }
+            | Self::VaultRotate { .. }
+            | Self::VaultOpener { .. } => true,
+            Self::Status
+            | Self::Pending
+            | Self::Allow { .. }
+            | Self::Forget { .. }
+            | Self::AllowRepeat { .. }
+            | Self::Lock
+            | Self::Stop
+            | Self::VaultRemove { .. }
+            | Self::VaultList
+            | Self::ChannelsList
+            | Self::ChannelsApply { .. }
+            | Self::SessionsList
+            | Self::SessionShow { .. }
+            | Self::Revoke { .. }
+            | Self::ActivityList { .. }
+            | Self::ActivityShow { .. }
+            | Self::Resolve { .. }
+            | Self::IncidentStep { .. }
+            | Self::AuditErase { .. }
+            | Self::AuditAdopt { .. }
+            | Self::AuditPrune { .. } => false,
+        }
+    }
+}
+
 /// What the refusal of an act says that needs a PIN which was not given.
 pub const PIN_NEEDED: &str = "a PIN is needed for this";
 
