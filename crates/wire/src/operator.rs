@@ -244,6 +244,7 @@ impl Request {
             | Self::ChannelsApply { .. }
             | Self::SessionsList
             | Self::SessionShow { .. }
+            | Self::Probe { .. }
             | Self::Revoke { .. }
             | Self::ActivityList { .. }
             | Self::ActivityShow { .. }
