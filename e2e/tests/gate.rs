@@ -95,6 +95,18 @@ impl Gate {
         self.world.run(["unlock", "--key-file", key_file])
     }
 
+    /// Returns the id of the one run there is.
+    pub fn only_run(&self) -> String {
+        let listed = self
+            .world
+            .run(["sessions", "list", "--json"])
+            .expect_code(0)
+            .json();
+        let runs = listed["sessions"].as_array().expect("a list of runs");
+        assert_eq!(runs.len(), 1, "{listed:#}");
+        runs[0]["id"].as_str().expect("an id").to_owned()
+    }
+
     /// Stops the daemon, as an operator would.
     pub fn close(&self) {
         drop(self.world.run(["down"]).expect_code(0));

@@ -13,6 +13,8 @@ mod both_ends;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod drill;
@@ -25,9 +27,13 @@ mod fuzz_smoke;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod log;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod official_clients;
+#[cfg(test)]
+mod operator;
 #[cfg(test)]
 mod presence;
 #[cfg(test)]
@@ -38,6 +44,8 @@ mod python_sdk;
 mod revoke;
 #[cfg(test)]
 mod servers;
+#[cfg(test)]
+mod ship;
 #[cfg(test)]
 mod tamper;
 #[cfg(test)]

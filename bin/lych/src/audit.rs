@@ -1,7 +1,8 @@
 //! The log: checked, read and copied offline, without a vault, a key or a daemon; changed only through the daemon.
 
-mod copy;
-mod known;
+mod bodies;
+pub(crate) mod copy;
+pub(crate) mod known;
 mod read;
 
 use std::path::PathBuf;
@@ -19,14 +20,14 @@ pub(crate) enum Audit {
     Verify(Verify),
     /// Print the newest signed pin of the log, to be kept elsewhere.
     Head(Place),
-    /// Show one record's clear header.
+    /// Show one record: its clear header, and with the vault open its body.
     Show {
         /// Its number.
         seq: Seq,
         #[command(flatten)]
         place: Place,
     },
-    /// Print the clear headers as JSON lines.
+    /// Print every record as a JSON line: with its body while the vault is open, its clear header otherwise.
     Export(Place),
     /// Copy the log to another folder, best on another machine's disk.
     Ship {
@@ -74,8 +75,13 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    fn of(self, home: &Home) -> PathBuf {
-        self.dir.unwrap_or_else(|| home.audit())
+    fn of(&self, home: &Home) -> PathBuf {
+        self.dir.clone().unwrap_or_else(|| home.audit())
+    }
+
+    /// Tells whether this is the log of the daemon of this home.
+    const fn is_own(&self) -> bool {
+        self.dir.is_none()
     }
 }
 
@@ -105,10 +111,10 @@ pub(crate) struct Verify {
 pub(crate) fn run(home: &Home, verb: Audit) -> Result<Exit, Explain> {
     match verb {
         Audit::Verify(args) => verify(home, args),
-        Audit::Head(place) => read::head(home, &place.of(home)),
-        Audit::Show { seq, place } => read::show(&place.of(home), seq),
-        Audit::Export(place) => read::export(&place.of(home)),
-        Audit::Ship { to, follow, place } => copy::ship(home, &place.of(home), &to, follow),
+        Audit::Head(place) => read::head(home, &place),
+        Audit::Show { seq, place } => read::show(home, &place, seq),
+        Audit::Export(place) => read::export(home, &place),
+        Audit::Ship { to, follow, place } => copy::ship(home, &place, &to, follow),
         Audit::Prune { days, bytes, pin } => {
             let from = known::oldest_of_incidents(home)?;
             let value = ask(home, &pin, &Request::AuditPrune { days, bytes, from })?;
@@ -126,8 +132,12 @@ pub(crate) fn run(home: &Home, verb: Audit) -> Result<Exit, Explain> {
             Ok(Exit::Done)
         }
         Audit::Adopt { epoch, pin } => {
-            ask(home, &pin, &Request::AuditAdopt { epoch })?;
-            ui::note(&format!("You vouch for {epoch}, on record."));
+            let value = ask(home, &pin, &Request::AuditAdopt { epoch })?;
+            ui::note(&if value.get("already").is_some() {
+                format!("{epoch} is vouched for already; nothing was done.")
+            } else {
+                format!("You vouch for {epoch}, on record.")
+            });
             Ok(Exit::Done)
         }
     }
@@ -155,6 +165,9 @@ fn verify(home: &Home, args: Verify) -> Result<Exit, Explain> {
         ui::json(&report)?;
     } else {
         ui::data(&report.to_string())?;
+    }
+    if own {
+        known::note_verified(home, &report);
     }
     if own
         && options.log_id.is_none()

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 use model::{Exit, Explain, Fault, Home, HomeError};
 
 use crate::{
-    activity, audit, channels, contain, daemon, drill, incident, inspect, mcp, pending, ps,
-    reconcile, sessions, snapshot, ui, vault, watch,
+    activity, audit, channels, contain, daemon, doctor, drill, incident, inspect, mcp, pending, ps,
+    reconcile, sessions, snapshot, status, ui, vault, watch,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -55,7 +55,9 @@ enum Verb {
     /// Stop the daemon; runs keep their records.
     Down,
     /// Say how the daemon, the vault and the log are.
-    Status(daemon::StatusArgs),
+    Status(status::StatusArgs),
+    /// Look for what is wrong, and say what to do about each.
+    Doctor(doctor::DoctorArgs),
     /// Open the vault.
     Unlock(daemon::UnlockArgs),
     /// Shut the vault; calls are refused and recorded from then on.
@@ -108,7 +110,8 @@ impl Cli {
             Verb::Init(args) => daemon::init(&home, &args),
             Verb::Up(args) => daemon::up(&home, &args),
             Verb::Down => daemon::down(&home),
-            Verb::Status(args) => daemon::status(&home, &args),
+            Verb::Status(args) => status::run(&home, &args),
+            Verb::Doctor(args) => doctor::run(&home, &args),
             Verb::Unlock(args) => daemon::unlock(&home, &args),
             Verb::Lock => daemon::lock(&home),
             Verb::Vault(verb) => vault::run(&home, verb),
@@ -143,6 +146,7 @@ impl Verb {
             | Self::Up(_)
             | Self::Down
             | Self::Status(_)
+            | Self::Doctor(_)
             | Self::Lock
             | Self::Sessions(_)
             | Self::Pending(_)

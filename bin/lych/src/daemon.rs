@@ -1,4 +1,4 @@
-//! Set-up, service and health: init, up, down, status, unlock, lock.
+//! Set-up and service: init, up, down, unlock, lock.
 
 use std::{
     io::{self, IsTerminal, Read},
@@ -9,7 +9,6 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::Args;
 use model::{Exit, Explain, Fault, Home, Secret};
-use serde_json::{Value, json};
 use wire::operator::{Opener, Request, SecretText};
 
 use crate::{
@@ -63,13 +62,6 @@ pub(crate) struct OpenerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct UpArgs {}
-
-#[derive(Debug, Args)]
-pub(crate) struct StatusArgs {
-    /// Print JSON.
-    #[arg(long)]
-    json: bool,
-}
 
 /// Starts the daemon and makes the vault.
 pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
@@ -146,99 +138,6 @@ pub(crate) fn down(home: &Home) -> Result<Exit, Explain> {
     )
     .because("calls may still be under way")
     .next("look at lychd.log, and again with `lych status`"))
-}
-
-/// Says how everything is.
-pub(crate) fn status(home: &Home, args: &StatusArgs) -> Result<Exit, Explain> {
-    let answer = Operator::connect(home).and_then(|mut operator| operator.ask(&Request::Status));
-    let daemon = match answer {
-        Ok(value) => value,
-        Err(error) if error.exit == Exit::Unreachable => Value::Null,
-        Err(error) => return Err(error),
-    };
-    let vault_without_daemon = if home.vault().exists() {
-        "locked"
-    } else {
-        "none"
-    };
-    let field = |name: &str| daemon.get(name).cloned().unwrap_or(Value::Null);
-    let vault = if daemon.is_null() {
-        json!(vault_without_daemon)
-    } else {
-        field("vault")
-    };
-    let own = if daemon.is_null() {
-        Value::Null
-    } else {
-        json!({"pid": field("pid"), "version": field("version"), "started_at": field("started_at")})
-    };
-    let status = json!({
-        "schema": "lych.status/v1",
-        "daemon": own,
-        "vault": vault,
-        "mode": "same_user",
-        "presence": if daemon.is_null() { json!({"unknown": "the daemon is not running"}) } else { field("presence") },
-        "log": {"id": field("log_id"), "last_seq": field("last_seq"), "fault": field("log_fault")},
-        "runs": field("runs"),
-        "unresolved": field("unresolved"),
-        "draft_differs": field("draft_differs"),
-    });
-    if args.json {
-        ui::json(&status)?;
-    } else {
-        ui::data(&people(&status))?;
-    }
-    Ok(if daemon.is_null() {
-        Exit::Unreachable
-    } else {
-        Exit::Done
-    })
-}
-
-fn people(status: &Value) -> String {
-    let word = |pointer: &str| match status.pointer(pointer) {
-        Some(Value::String(text)) => text.clone(),
-        Some(Value::Null) | None => "-".to_owned(),
-        Some(other) => match other.get("unknown").and_then(Value::as_str) {
-            Some(why) => format!("unknown: {why}"),
-            None => other.to_string(),
-        },
-    };
-    if status.get("daemon").is_none_or(Value::is_null) {
-        return format!(
-            "daemon    not running (start it with `lych up`)\nvault     {}\n",
-            word("/vault")
-        );
-    }
-    let mut text = format!(
-        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      same user: keeps mistakes out, not a hostile program of yours\npresence  {}\nlog       {} records, id {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
-        word("/daemon/pid"),
-        word("/daemon/version"),
-        word("/daemon/started_at"),
-        word("/vault"),
-        word("/presence"),
-        word("/log/last_seq"),
-        word("/log/id"),
-        word("/runs"),
-        word("/unresolved"),
-    );
-    if status
-        .pointer("/log/fault")
-        .is_some_and(|fault| !fault.is_null())
-    {
-        text.push_str(&format!(
-            "LOG FAULT {}: nothing new is cleared\n",
-            word("/log/fault")
-        ));
-    }
-    if word("/vault") == "locked" {
-        text.push_str("next      lych unlock\n");
-    } else if word("/vault") == "none" {
-        text.push_str("next      lych init\n");
-    } else if word("/draft_differs") == "true" {
-        text.push_str("next      lych channels apply (the draft is not applied)\n");
-    }
-    text
 }
 
 /// Opens the vault.

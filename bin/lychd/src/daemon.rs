@@ -351,7 +351,9 @@ impl Daemon {
             },
             log_id: self.audit.log_id().to_string(),
             last_seq: self.audit.head().map_or(0, |head| head.seq),
+            log_poisoned: health.poisoned.is_some(),
             log_fault: health.poisoned.or(health.attempts_refused),
+            log_head_behind: health.head_behind,
             runs: self
                 .gate
                 .runs()

@@ -132,6 +132,12 @@ impl Audit {
         lock(&self.shared.seen).clone()
     }
 
+    /// Tells whether a run has a data key of its own, still there.
+    #[must_use]
+    pub fn has_key(&self, session: SessionId) -> bool {
+        key_file_of(&self.dir, session).exists()
+    }
+
     /// Destroys the data key of a run: its sealed bodies can never be opened again, and the log says so.
     ///
     /// On record first, then gone: a crash between leaves a file that the next start removes. Swapped, the missing
@@ -141,7 +147,13 @@ impl Audit {
     /// The run has no key file, the erasure could not be recorded, or the file could not be removed.
     pub fn erase(&self, session: SessionId) -> Result<Receipt, AuditError> {
         let path = key_file_of(&self.dir, session);
-        let file = std::fs::read(&path).map_err(AuditError::io("read", &path))?;
+        let file = std::fs::read(&path).map_err(|error| {
+            if error.kind() == std::io::ErrorKind::NotFound {
+                AuditError::NoKey(session)
+            } else {
+                AuditError::io("read", &path)(error)
+            }
+        })?;
         let erased = KeyErased {
             sha256: file_digest(&file),
         };

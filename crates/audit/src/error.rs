@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use ledger::{FirstBad, ReadError};
-use model::{Exit, Explain, Fault, NotDurable, Seq};
+use model::{Exit, Explain, Fault, NotDurable, Seq, SessionId};
 
 /// Why the log cannot be opened, read or written.
 #[derive(Debug, thiserror::Error)]
@@ -69,6 +69,17 @@ pub enum AuditError {
     /// No such daemon run is in the log.
     #[error("the log has no such daemon run")]
     NoSuchEpoch,
+    /// So much of the oldest segments must be kept that giving them up would gain nothing.
+    #[error("{bytes} bytes of the oldest segments are still needed, more than can be carried over")]
+    CarriesTooMuch {
+        /// How many.
+        bytes: usize,
+    },
+    /// A run has no data key that could be destroyed.
+    #[error(
+        "{0} has no data key: there is no such run, its key is destroyed, or it never had one of its own"
+    )]
+    NoKey(SessionId),
 }
 
 impl AuditError {
@@ -131,10 +142,16 @@ impl AuditError {
                 "unlock the vault that this log belongs to",
             ),
             Self::NoSuchEpoch => (
-                Exit::Failed,
+                Exit::Usage,
                 Fault::Caller,
                 "see the ids in `lych audit verify`",
             ),
+            Self::CarriesTooMuch { .. } => (
+                Exit::Refused,
+                Fault::Operator,
+                "nothing was given up; name more days or bytes, or close what is still open in them",
+            ),
+            Self::NoKey(_) => (Exit::Usage, Fault::Caller, "see `lych sessions list`"),
         };
         let explained = Explain::new(exit, fault, self.to_string()).next(next);
         match std::error::Error::source(self) {

@@ -16,6 +16,7 @@ use crate::{
     writer::lock,
 };
 
+mod bodies;
 mod calls;
 mod latest;
 mod sessions;

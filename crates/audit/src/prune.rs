@@ -62,6 +62,11 @@ impl Audit {
             (cut.index, cut.first_seq, cut.prev),
             &carried.frames,
         );
+        if !certificate.is_readable() {
+            return Err(AuditError::CarriesTooMuch {
+                bytes: certificate.bytes().len(),
+            });
+        }
         let path = Certificate::path(&self.dir, cut.index);
         path.parent()
             .map_or(Ok(()), durable::private_folder)

@@ -9,6 +9,12 @@ use crate::{
     writer::{Writer, lock},
 };
 
+/// What the log says about a daemon run.
+struct Standing {
+    public: [u8; 32],
+    endorsed: bool,
+}
+
 impl Audit {
     /// Lets the log's root vouch for this daemon run and all history it stands on, up to now.
     ///
@@ -29,7 +35,7 @@ impl Audit {
         epoch: EpochId,
         root: &dyn RootSigner,
     ) -> Result<Receipt, AuditError> {
-        let public = self.public_of(epoch)?;
+        let public = self.standing(epoch)?.public;
         let mut writer = lock(&self.shared.writer);
         self.endorse_epoch(&mut writer, EndorsedHow::Adopted, epoch, public, root)
     }
@@ -63,17 +69,37 @@ impl Audit {
         self.endorse_epoch(&mut writer, EndorsedHow::OwnRun, epoch, public, new)
     }
 
-    fn public_of(&self, epoch: EpochId) -> Result<[u8; 32], AuditError> {
+    /// Tells whether a daemon run of this log is vouched for.
+    ///
+    /// # Errors
+    /// There is no such run, or the log cannot be read back.
+    pub fn is_endorsed(&self, epoch: EpochId) -> Result<bool, AuditError> {
+        Ok(self.standing(epoch)?.endorsed)
+    }
+
+    fn standing(&self, epoch: EpochId) -> Result<Standing, AuditError> {
+        let mut found: Option<Standing> = None;
         for record in Records::of(&self.dir, self.log_id()) {
             let (_, stored) = record?;
-            let opened = EpochOpened::decode(&stored.body);
-            if let (Kind::EpochOpened, Some(opened)) = (stored.header.kind, opened)
+            let kind = stored.header.kind;
+            if kind == Kind::EpochOpened
+                && let Some(opened) = EpochOpened::decode(&stored.body)
                 && opened.epoch == epoch
             {
-                return Ok(opened.public);
+                found = Some(Standing {
+                    public: opened.public,
+                    endorsed: false,
+                });
+            }
+            if kind == Kind::EpochEndorsed
+                && let Some(endorsed) = EpochEndorsed::decode(&stored.body)
+                && endorsed.epoch == epoch
+                && let Some(standing) = &mut found
+            {
+                standing.endorsed = true;
             }
         }
-        Err(AuditError::NoSuchEpoch)
+        found.ok_or(AuditError::NoSuchEpoch)
     }
 
     fn endorse_epoch(

@@ -21,7 +21,6 @@ use model::{Digest, LogId, Seq};
 use crate::{
     bytes::{Fields, sha256},
     clear::Pruned,
-    header::MAX_FRAME,
     report::FirstBad,
     scan::{Stop, frame_at},
 };
@@ -29,6 +28,9 @@ use crate::{
 const MAGIC: &[u8; 8] = b"LYCHPRUN";
 const SUITE: [u8; 8] = [1, 0, 0, 0, 0, 0, 0, 0];
 const FRONT: usize = 96;
+
+/// A reader holds a certificate in memory, as it does a segment.
+const LONGEST_CERTIFICATE: u64 = 16 * 1024 * 1024;
 
 /// What takes the place of the segments before `segment`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,6 +69,12 @@ impl Certificate {
             prev,
             bytes,
         }
+    }
+
+    /// Tells whether a reader would take it: one that it refuses would make the rest of the log worthless.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        u64::try_from(self.bytes.len()).is_ok_and(|len| len <= LONGEST_CERTIFICATE)
     }
 
     /// Returns the stored bytes.
@@ -162,8 +170,7 @@ fn name(segment: u64) -> String {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.len() > crate::SEGMENT_SIZE + u64::try_from(MAX_FRAME).unwrap_or(0)
-    {
+    if std::fs::metadata(path)?.len() > LONGEST_CERTIFICATE {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     std::fs::read(path)

@@ -11,6 +11,7 @@ mod stat;
 pub mod chain;
 pub mod children;
 pub mod clock;
+pub mod disk;
 pub mod durable;
 pub mod harden;
 pub mod lock;

@@ -1,7 +1,7 @@
 //! The operator's verbs; none of them exists on the agent's socket.
 
 use model::{
-    CallId, Digest, EpochId, Explain, IncidentId, Presence, Scope, SecretName, SessionId, Wall,
+    CallId, Digest, EpochId, Explain, IncidentId, Presence, Scope, SecretName, Seq, SessionId, Wall,
 };
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
@@ -198,6 +198,13 @@ pub enum Request {
         /// What will open it.
         opener: Opener,
     },
+    /// Open the sealed bodies of the log, some at a time.
+    AuditBodies {
+        /// The first record that is wanted.
+        from: Seq,
+        /// How many at most.
+        most: usize,
+    },
     /// Destroy a run's data key.
     AuditErase {
         /// Which run.
@@ -215,7 +222,7 @@ pub enum Request {
         /// Give up older segments if the log is longer than so many bytes.
         bytes: Option<u64>,
         /// Keep everything from this record on.
-        from: Option<u64>,
+        from: Option<Seq>,
     },
 }
 

@@ -152,8 +152,12 @@ pub struct StatusView {
     pub log_id: String,
     /// The newest record on disk.
     pub last_seq: u64,
-    /// Why nothing can be recorded, if so.
+    /// Why nothing can be recorded, or no attempts, if so.
     pub log_fault: Option<String>,
+    /// Whether nothing at all can be recorded until the daemon is started again.
+    pub log_poisoned: bool,
+    /// Why the newest `HEAD` could not be written, if so.
+    pub log_head_behind: Option<String>,
     /// Runs in memory, by state.
     pub runs: usize,
     /// Calls whose outcome is not known.

@@ -2,9 +2,11 @@
 //!
 //! `HEAD` is read first and written last, so a copy never claims more than it holds. A segment that is complete is
 //! copied once; the growing one is copied up to now, and must begin with what was copied before. So whoever rewrites
-//! the log here cannot make the copy agree. Data keys are mirrored, erasures too; they are sealed to the vault.
+//! the log here cannot make the copy agree. Data keys, which are sealed to the vault, are copied, and destroyed there too
+//! when their destruction is on record.
 
 use std::{
+    collections::BTreeSet,
     fs, io,
     path::{Path, PathBuf},
     thread,
@@ -12,15 +14,15 @@ use std::{
 };
 
 use ledger::Head;
-use model::{Clock, Exit, Explain, Fault, Home, Seq, Wall};
+use model::{Clock, Exit, Explain, Fault, Home, Kind, Seq, Wall};
 use serde::{Deserialize, Serialize};
 use sys::{clock::SystemClock, durable};
 
-use super::{known, refused};
+use super::{Place, refused};
 use crate::ui;
 
 /// How often a followed log is looked at.
-const LOOK: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The newest copy outside, as far as this home knows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,27 +45,27 @@ fn note(home: &Home) -> PathBuf {
 }
 
 /// Copies once, or until interrupted.
-pub(super) fn ship(home: &Home, dir: &Path, to: &Path, follow: bool) -> Result<Exit, Explain> {
-    let to = std::path::absolute(to).map_err(|error| refused("use", to, &error))?;
-    let own = dir == home.audit();
-    let mut last = None;
+pub(super) fn ship(home: &Home, place: &Place, to: &Path, follow: bool) -> Result<Exit, Explain> {
+    let mut copy = Copy::of(place.of(home), to)?;
+    let mut troubled = None;
     loop {
-        let head = fs::read(dir.join("HEAD")).map_err(|error| refused("read", dir, &error))?;
-        if last.as_ref() != Some(&head) {
-            let seq = once(dir, &to, &head)?;
-            let at = SystemClock.now().wall;
-            let copied = Copied {
-                to: to.clone(),
-                at,
-                seq,
-            };
-            if own {
-                let text = serde_json::to_vec(&copied).unwrap_or_default();
-                durable::replace(&note(home), &text)
-                    .map_err(|error| refused("write", &note(home), &error))?;
+        match copy.update() {
+            Ok(None) => {}
+            Ok(Some(seq)) => {
+                if place.is_own() {
+                    note_down(home, &copy.to, seq)?;
+                }
+                ui::note(&format!("copied up to record {seq}"));
+                troubled = None;
             }
-            ui::note(&format!("copied up to record {seq}"));
-            last = Some(head);
+            // A disk that is away for a while comes back; another history does not become the same again.
+            Err(error) if follow && error.exit == Exit::Failed => {
+                if troubled.as_ref() != Some(&error.what) {
+                    ui::explain(&error);
+                    troubled = Some(error.what);
+                }
+            }
+            Err(error) => return Err(error),
         }
         if !follow {
             return Ok(Exit::Done);
@@ -72,44 +74,103 @@ pub(super) fn ship(home: &Home, dir: &Path, to: &Path, follow: bool) -> Result<E
     }
 }
 
-fn once(dir: &Path, to: &Path, head: &[u8]) -> Result<Seq, Explain> {
-    let parsed = Head::decode(head).map_err(|error| refused("use", &dir.join("HEAD"), &error))?;
-    let writing = |error: io::Error| refused("write", to, &error);
-    for folder in ["", "seg", "keys", "pruned"] {
-        durable::private_folder(&to.join(folder)).map_err(writing)?;
+fn note_down(home: &Home, to: &Path, seq: Seq) -> Result<(), Explain> {
+    let copied = Copied {
+        to: to.to_owned(),
+        at: SystemClock.now().wall,
+        seq,
+    };
+    let text = serde_json::to_vec(&copied).unwrap_or_default();
+    durable::replace(&note(home), &text).map_err(|error| refused("write", &note(home), &error))
+}
+
+/// A copy that is kept up to date.
+struct Copy {
+    dir: PathBuf,
+    to: PathBuf,
+    /// The `HEAD` that was copied last.
+    head: Option<Vec<u8>>,
+    /// Complete segments that were compared since we began: the program does not read a gigabyte every few seconds.
+    done: BTreeSet<u64>,
+}
+
+impl Copy {
+    fn of(dir: PathBuf, to: &Path) -> Result<Self, Explain> {
+        let to = std::path::absolute(to).map_err(|error| refused("use", to, &error))?;
+        // A copy inside the log would be lost with it, and would become a part of it.
+        if to.starts_with(&dir) || dir.starts_with(&to) {
+            let what = format!("{} is no place apart from the log", to.display());
+            return Err(Explain::new(Exit::Usage, Fault::Caller, what)
+                .because(format!("the log lies in {}", dir.display()))
+                .next("name a folder on another disk or machine"));
+        }
+        Ok(Self {
+            dir,
+            to,
+            head: None,
+            done: BTreeSet::new(),
+        })
     }
-    if to.join("LOG").exists() && known::copied_log(to) != Some(parsed.log_id) {
-        return Err(another(to, "the copy there is of another log"));
+
+    /// Copies what is new, and returns the record that the copy reaches to; none if nothing is new.
+    fn update(&mut self) -> Result<Option<Seq>, Explain> {
+        let path = self.dir.join("HEAD");
+        let head = fs::read(&path).map_err(|error| refused("read", &path, &error))?;
+        if self.head.as_ref() == Some(&head) {
+            return Ok(None);
+        }
+        let seq = self.once(&head)?;
+        self.head = Some(head);
+        Ok(Some(seq))
     }
-    same_or_new(dir, to, Path::new("LOG")).map_err(writing)?;
-    mirror(dir, to, "keys").map_err(writing)?;
-    mirror(dir, to, "pruned").map_err(writing)?;
-    let parts = ledger::parts(dir).map_err(|error| refused("read", dir, &error))?;
-    for part in parts.iter().rev().filter(|part| **part != ledger::CARRIED) {
-        segment(dir, to, *part, parts.first() == Some(part))?;
+
+    fn once(&mut self, head: &[u8]) -> Result<Seq, Explain> {
+        let (dir, to) = (&self.dir, &self.to);
+        let parsed =
+            Head::decode(head).map_err(|error| refused("use", &dir.join("HEAD"), &error))?;
+        let writing = |error: io::Error| refused("write", to, &error);
+        for folder in ["", "seg", "keys", "pruned"] {
+            durable::private_folder(&to.join(folder)).map_err(writing)?;
+        }
+        if let Ok(log) = fs::read(to.join("LOG"))
+            && ledger::Origin::id(&log) != parsed.log_id
+        {
+            return Err(another(to, "the copy there is of another log"));
+        }
+        once_for_all(dir, to, Path::new("LOG"))?;
+        keep_up(dir, to, "keys")?;
+        keep_up(dir, to, "pruned")?;
+        let parts = ledger::parts(dir).map_err(|error| refused("read", dir, &error))?;
+        for part in parts.iter().rev().filter(|part| **part != ledger::CARRIED) {
+            let growing = parts.first() == Some(part);
+            if growing || !self.done.contains(part) {
+                segment(dir, to, *part, growing)?;
+            }
+            if !growing {
+                self.done.insert(*part);
+            }
+        }
+        forget_erased(dir, to)?;
+        durable::replace(&to.join("HEAD"), head).map_err(writing)?;
+        Ok(parsed.seq)
     }
-    durable::replace(&to.join("HEAD"), head).map_err(writing)?;
-    Ok(parsed.seq)
 }
 
 /// Copies a segment; the newest is still growing.
 fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<(), Explain> {
     let from = ledger::segment_file(dir, part);
     let there = ledger::segment_file(to, part);
-    let before = fs::read(&there).unwrap_or_default();
+    let before = match fs::read(&there) {
+        Ok(before) => before,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(refused("read", &there, &error)),
+    };
     let mut now = fs::read(&from).map_err(|error| refused("read", &from, &error))?;
     if growing {
         // A page of zeros stays: with it a reader knows that the writer is not done.
-        let used = now
-            .iter()
-            .rposition(|byte| *byte != 0)
-            .map_or(0, |at| at + 1);
-        now.truncate((used + 4096).min(now.len()));
+        now.truncate((used(&now) + 4096).min(now.len()));
     }
-    let was = before
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .map_or(0, |at| at + 1);
+    let was = used(&before);
     let agrees = before
         .get(..was)
         .zip(now.get(..was))
@@ -126,6 +187,14 @@ fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<(), Explai
     durable::replace(&there, &now).map_err(|error| refused("write", &there, &error))
 }
 
+/// How far a segment is written: zeros follow.
+fn used(bytes: &[u8]) -> usize {
+    bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .map_or(0, |at| at + 1)
+}
+
 fn another(there: &Path, why: &str) -> Explain {
     Explain::new(
         Exit::Negative,
@@ -136,33 +205,68 @@ fn another(there: &Path, why: &str) -> Explain {
     .next("keep both as evidence, and compare them with `lych audit verify --pin COPY/HEAD`")
 }
 
-fn same_or_new(dir: &Path, to: &Path, name: &Path) -> io::Result<()> {
+/// Copies a file that never changes. One that did change here is not copied over what it was.
+fn once_for_all(dir: &Path, to: &Path, name: &Path) -> Result<(), Explain> {
     let (from, there) = (dir.join(name), to.join(name));
-    let bytes = fs::read(from)?;
-    if fs::read(&there).is_ok_and(|before| before == bytes) {
-        return Ok(());
+    let bytes = fs::read(&from).map_err(|error| refused("read", &from, &error))?;
+    match fs::read(&there) {
+        Ok(before) if before == bytes => Ok(()),
+        Ok(_) => Err(another(
+            &there,
+            "this file never changes, and it is another one now",
+        )),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            durable::replace(&there, &bytes).map_err(|error| refused("write", &there, &error))
+        }
+        Err(error) => Err(refused("read", &there, &error)),
     }
-    durable::replace(&there, &bytes)
 }
 
-/// Makes a folder hold what the other holds, and nothing else.
-fn mirror(dir: &Path, to: &Path, folder: &str) -> io::Result<()> {
-    let names = |of: &Path| -> Vec<PathBuf> {
-        let entries = fs::read_dir(of.join(folder))
-            .into_iter()
-            .flatten()
-            .flatten();
-        entries
-            .map(|entry| Path::new(folder).join(entry.file_name()))
-            .collect()
+/// Copies what a folder holds. What is missing there stays in the copy: that it is missing may be the damage.
+fn keep_up(dir: &Path, to: &Path, folder: &str) -> Result<(), Explain> {
+    let names = names(dir, folder).map_err(|error| refused("read", dir, &error))?;
+    names
+        .iter()
+        .try_for_each(|name| once_for_all(dir, to, name))
+}
+
+fn names(of: &Path, folder: &str) -> io::Result<BTreeSet<PathBuf>> {
+    let entries = match fs::read_dir(of.join(folder)) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeSet::new()),
+        Err(error) => return Err(error),
     };
-    let wanted = names(dir);
-    for name in &wanted {
-        same_or_new(dir, to, name)?;
+    let mut found = BTreeSet::new();
+    for entry in entries {
+        let name = entry?.file_name();
+        // Room that is kept free for a full disk, and files on their way to their name.
+        if !name.to_string_lossy().ends_with(".tmp") && name != "spare" {
+            found.insert(Path::new(folder).join(name));
+        }
     }
-    for name in names(to) {
-        if !wanted.contains(&name) {
-            fs::remove_file(to.join(name))?;
+    Ok(found)
+}
+
+/// Destroys in the copy the data keys whose destruction is on record. Any other key that is gone here stays there.
+fn forget_erased(dir: &Path, to: &Path) -> Result<(), Explain> {
+    let reading = |error: &dyn std::fmt::Display| refused("read", dir, &error.to_string());
+    let here = names(dir, "keys").map_err(|error| reading(&error))?;
+    let there = names(to, "keys").map_err(|error| refused("read", to, &error))?;
+    if there.is_subset(&here) {
+        return Ok(());
+    }
+    for record in ledger::Records::open(dir).map_err(|error| reading(&error))? {
+        let (_, stored) = record.map_err(|error| reading(&error))?;
+        if stored.header.kind == Kind::KeyErased
+            && let Some(session) = stored.header.session
+        {
+            let key = ledger::key_file_of(to, session);
+            match fs::remove_file(&key) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(refused("remove", &key, &error));
+                }
+                Ok(()) | Err(_) => {}
+            }
         }
     }
     Ok(())

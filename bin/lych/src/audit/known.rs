@@ -4,9 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use ledger::VerifyOptions;
-use model::{Exit, Explain, Fault, Home, IncidentId, LogId, Seq};
+use ledger::Report;
+use model::{Clock, Exit, Explain, Fault, Home, IncidentId, LogId, Seq, Wall};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use sys::clock::SystemClock;
 
 fn file(home: &Home) -> PathBuf {
     home.audit().with_added_extension("id")
@@ -24,6 +26,41 @@ pub(super) fn remember(home: &Home, id: LogId) {
         &file(home),
         format!("{id}\n").as_bytes(),
     ));
+}
+
+/// The newest verification of this home's log.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Verified {
+    /// When.
+    pub(crate) at: Wall,
+    /// What came out.
+    pub(crate) verdict: Value,
+    /// The last record that was checked.
+    pub(crate) last_seq: Option<Seq>,
+}
+
+fn verified_file(home: &Home) -> PathBuf {
+    home.audit().with_added_extension("verified")
+}
+
+/// Returns the newest verification; none if there never was one.
+pub(crate) fn verified(home: &Home) -> Option<Verified> {
+    serde_json::from_slice(&std::fs::read(verified_file(home)).ok()?).ok()
+}
+
+/// Remembers that the log was verified. Where that cannot be written, as on a machine that never saw us, the
+/// verification counts all the same.
+pub(super) fn note_verified(home: &Home, report: &Report) {
+    let verified = Verified {
+        at: SystemClock.now().wall,
+        verdict: serde_json::to_value(report.verdict).unwrap_or_default(),
+        last_seq: report.last_seq,
+    };
+    if let Ok(text) = serde_json::to_vec(&verified)
+        && home.audit().exists()
+    {
+        drop(sys::durable::replace(&verified_file(home), &text));
+    }
 }
 
 /// Returns the file of an incident that holds a verification's result.
@@ -92,10 +129,4 @@ fn least(value: &Value, oldest: &mut Option<Seq>) {
         Value::Array(all) => all.iter().for_each(|each| least(each, oldest)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
-}
-
-/// Says of which log a copy is, if it is one.
-pub(super) fn copied_log(to: &Path) -> Option<LogId> {
-    let report = ledger::verify(to, &VerifyOptions::default());
-    report.log_id.value().copied()
 }

@@ -1,17 +1,17 @@
-//! What the log says without any key: its head, one record, all headers.
+//! What the log says: its head, one record, all of them; their bodies only through a daemon whose vault is open.
 
 use std::path::Path;
 
-use ledger::{Records, Sealing, Stored};
+use ledger::{Records, Stored};
 use model::{EpochId, Exit, Explain, Fault, Home, Seq};
 use serde_json::{Value, json};
 
-use super::{copy, refused};
+use super::{Place, bodies::Bodies, copy, refused};
 use crate::ui;
 
 /// Prints `HEAD` as it is, so that it can be redirected into a file and used as a pin.
-pub(super) fn head(home: &Home, dir: &Path) -> Result<Exit, Explain> {
-    let path = dir.join("HEAD");
+pub(super) fn head(home: &Home, place: &Place) -> Result<Exit, Explain> {
+    let path = place.of(home).join("HEAD");
     let bytes = std::fs::read(&path).map_err(|error| refused("read", &path, &error))?;
     let head = ledger::Head::decode(&bytes).map_err(|error| refused("use", &path, &error))?;
     ui::data(&String::from_utf8_lossy(&bytes))?;
@@ -29,11 +29,13 @@ pub(super) fn head(home: &Home, dir: &Path) -> Result<Exit, Explain> {
 }
 
 /// Shows one record.
-pub(super) fn show(dir: &Path, seq: Seq) -> Result<Exit, Explain> {
-    for record in records(dir)? {
-        let (epoch, stored) = record.map_err(|error| refused("read", dir, &error))?;
+pub(super) fn show(home: &Home, place: &Place, seq: Seq) -> Result<Exit, Explain> {
+    let dir = place.of(home);
+    for record in records(&dir)? {
+        let (epoch, stored) = record.map_err(|error| refused("read", &dir, &error))?;
         if stored.header.seq == seq {
-            ui::json(&shown(epoch, &stored))?;
+            let body = bodies(home, place)?.of_record(&stored, Some(1))?;
+            ui::json(&shown(epoch, &stored, body))?;
             return Ok(Exit::Done);
         }
     }
@@ -41,12 +43,15 @@ pub(super) fn show(dir: &Path, seq: Seq) -> Result<Exit, Explain> {
     Err(Explain::new(Exit::Usage, Fault::Caller, what).next("lych audit verify"))
 }
 
-/// Prints every record's clear header, one JSON object per line.
-pub(super) fn export(dir: &Path) -> Result<Exit, Explain> {
+/// Prints every record, one JSON object per line.
+pub(super) fn export(home: &Home, place: &Place) -> Result<Exit, Explain> {
+    let dir = place.of(home);
+    let mut bodies = bodies(home, place)?;
     let mut page = String::new();
-    for record in records(dir)? {
-        let (epoch, stored) = record.map_err(|error| refused("read", dir, &error))?;
-        page.push_str(&shown(epoch, &stored).to_string());
+    for record in records(&dir)? {
+        let (epoch, stored) = record.map_err(|error| refused("read", &dir, &error))?;
+        let body = bodies.of_record(&stored, None)?;
+        page.push_str(&shown(epoch, &stored, body).to_string());
         page.push('\n');
         if page.len() > PAGE {
             ui::data(&page)?;
@@ -57,20 +62,25 @@ pub(super) fn export(dir: &Path) -> Result<Exit, Explain> {
     Ok(Exit::Done)
 }
 
+fn bodies(home: &Home, place: &Place) -> Result<Bodies, Explain> {
+    if place.is_own() {
+        Bodies::of(home)
+    } else {
+        Ok(Bodies::none())
+    }
+}
+
 fn records(dir: &Path) -> Result<Records, Explain> {
     Records::open(dir).map_err(|error| refused("read", dir, &error))
 }
 
-fn shown(epoch: EpochId, stored: &Stored) -> Value {
+fn shown(epoch: EpochId, stored: &Stored, body: Value) -> Value {
     let header = &stored.header;
     json!({
         "schema": "lych.record/v1", "seq": header.seq, "kind": header.kind.word(), "at": header.stamp.wall,
         "boot_ms": header.stamp.boot_ms, "session_id": header.session, "call": header.call,
         "refers_to": header.refers_to, "epoch": epoch, "prev": header.prev, "id": stored.id,
-        "body": match header.sealing {
-            Sealing::Clear => json!({"clear_bytes": stored.body.len()}),
-            Sealing::Run | Sealing::Epoch => json!({"unknown": "sealed"}),
-        },
+        "body": body,
     })
 }
 

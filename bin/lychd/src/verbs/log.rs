@@ -6,6 +6,7 @@ use audit::{AuditError, Retention, RootSigner};
 use model::{Act, Clock, EpochId, Explain, Operator, Seq, SessionId, Wall};
 use serde_json::{Value, json};
 use vault::Vault;
+use wire::VaultState;
 
 use super::{acted, closed};
 use crate::daemon::Daemon;
@@ -15,12 +16,32 @@ const DAYS: u64 = 90;
 const BYTES: u64 = 1 << 30;
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// Opens sealed bodies. With the vault shut none are: whoever exports then gets the clear headers he can read himself.
+pub(super) async fn bodies(daemon: &Arc<Daemon>, from: Seq, most: usize) -> Result<Value, Explain> {
+    if daemon.store.state() == VaultState::Locked {
+        return Err(closed(daemon));
+    }
+    let keys = Arc::clone(&daemon.store);
+    let bodies = blocking(daemon, move |daemon| {
+        daemon.audit.bodies(from, most, Some(keys.as_ref()))
+    })
+    .await?;
+    let bodies: Vec<Value> = bodies
+        .into_iter()
+        .map(|(seq, body)| json!({"seq": seq, "body": body}))
+        .collect();
+    Ok(json!({"schema": "lych.bodies/v1", "bodies": bodies}))
+}
+
 /// Destroys the data key of a run; the chain stays whole, its bodies never open again.
 pub(super) async fn erase(
     daemon: &Arc<Daemon>,
     by: &Operator,
     session: SessionId,
 ) -> Result<Value, Explain> {
+    if !daemon.audit.has_key(session) {
+        return Err(AuditError::NoKey(session).explain());
+    }
     acted(daemon, by, Act::RunErased { session }).await?;
     let receipt = blocking(daemon, move |daemon| daemon.audit.erase(session)).await?;
     Ok(json!({"seq": receipt.seq, "log_id": receipt.log_id}))
@@ -34,6 +55,9 @@ pub(super) async fn adopt(
 ) -> Result<Value, Explain> {
     let _turn = daemon.vault_turn.lock().await;
     daemon.store.with(|_| ()).ok_or_else(|| closed(daemon))?;
+    if blocking(daemon, move |daemon| daemon.audit.is_endorsed(epoch)).await? {
+        return Ok(json!({"already": true, "log_id": daemon.audit.log_id()}));
+    }
     acted(daemon, by, Act::EpochAdopted { epoch }).await?;
     let adopted = daemon
         .store

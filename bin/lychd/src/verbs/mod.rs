@@ -69,6 +69,7 @@ pub(crate) async fn run(
         Request::VaultRotate { name, value } => secrets::rotate(daemon, by, name, &value).await,
         Request::VaultRemove { name } => secrets::remove(daemon, by, name).await,
         Request::VaultOpener { opener } => opener::change(daemon, by, opener).await,
+        Request::AuditBodies { from, most } => log::bodies(daemon, from, most).await,
         Request::AuditErase { session } => log::erase(daemon, by, session).await,
         Request::AuditAdopt { epoch } => log::adopt(daemon, by, epoch).await,
         Request::AuditPrune { days, bytes, from } => {

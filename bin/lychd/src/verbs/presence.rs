@@ -49,6 +49,7 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::Probe { .. }
         | Request::ActivityList { .. }
         | Request::ActivityShow { .. }
+        | Request::AuditBodies { .. }
         | Request::IncidentStep { .. } => false,
     }
 }
