@@ -257,6 +257,7 @@ impl Request {
             | Self::ActivityShow { .. }
             | Self::Resolve { .. }
             | Self::IncidentStep { .. }
+            | Self::AuditBodies { .. }
             | Self::AuditErase { .. }
             | Self::AuditAdopt { .. }
             | Self::AuditPrune { .. } => false,
