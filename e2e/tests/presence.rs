@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::{Finished, Mode, Target, World};
+use testkit::{Deadline, Finished, Mode, Target, World, wait_until};
 
 use crate::{agent::Agent, gate::Gate};
 
@@ -27,7 +27,7 @@ fn with_pin(world: &World, args: &[&str], pin: &str, input: &str) -> Finished {
         .arg("--home")
         .arg(world.folder())
         .args(args);
-    world.finish(&mut command, input.as_bytes(), testkit::Deadline::usual())
+    world.finish(&mut command, input.as_bytes(), Deadline::usual())
 }
 
 #[test]
@@ -167,6 +167,65 @@ fn the_record_says_how_presence_was_established() {
         shown["call"]["reconciled"]["by"]["presence"], "pin",
         "{shown:#}"
     );
+}
+
+#[test]
+fn killing_by_force_and_closing_an_incident_ask_for_the_pin_and_do_nothing_without_it() {
+    let gate = Gate::guarded();
+    let mut agent = Agent::open(&gate.world);
+    drop(agent.call("GET", "/r/x"));
+    drop(agent);
+    let sessions = || gate.world.run(["sessions", "list", "--json"]).json();
+    wait_until("the run to end", Deadline::usual(), || {
+        sessions()["sessions"][0]["state"] != "live"
+    });
+    let session = sessions()["sessions"][0]["id"].clone();
+    let session = session.as_str().expect("a run");
+    let contain = [
+        "contain",
+        "--session",
+        session,
+        "--force-kill",
+        "--reason",
+        "r",
+        "--yes",
+        "--json",
+    ];
+    let incidents = || {
+        let list = gate.world.run(["incident", "list", "--json"]).json();
+        list["incidents"].as_array().expect("a list").len()
+    };
+
+    drop(gate.world.run(contain).expect_code(6));
+    drop(with_pin(&gate.world, &contain, "2581", "").expect_code(6));
+    assert_eq!(incidents(), 0, "it was begun without the PIN");
+
+    let contained = with_pin(&gate.world, &contain, PIN, "").json();
+    let operator = &contained["rows"][0]["revocation"]["operator"];
+    let id = contained["id"].as_str().expect("an incident");
+    assert_eq!(incidents(), 1, "{contained:#} {operator}");
+
+    let close = ["incident", "close", id, "--accept-open", "--reason", "r"];
+    drop(gate.world.run(close).expect_code(6));
+    assert_ne!(state(&gate.world, id), "closed");
+    drop(with_pin(&gate.world, &close, PIN, "").expect_code(0));
+    assert_eq!(state(&gate.world, id), "closed");
+    let folder = gate.world.home().incidents().join(id);
+    let closing = fs::read_dir(folder).expect("the incident").flatten();
+    let closing = closing.map(|entry| entry.path());
+    let closing = closing.filter(|path| path.to_string_lossy().contains("close"));
+    let text: String = closing
+        .map(|path| fs::read_to_string(path).unwrap_or_default())
+        .collect();
+    assert!(
+        text.contains("\"presence\":\"pin\"") || text.contains("\"presence\": \"pin\""),
+        "{text}"
+    );
+}
+
+fn state(world: &World, id: &str) -> String {
+    let shown = world.run(["incident", "show", id, "--json"]).json();
+    shown["state"].as_str().expect("a state").to_owned()
 }
 
 #[test]

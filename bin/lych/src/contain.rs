@@ -21,9 +21,11 @@ use model::{Exit, Explain, Fault, Home, IncidentId, SessionId, SessionState};
 use supervise::{Force, Plan};
 
 use verdict::Extent;
+use wire::operator::WardenAct;
 
 use crate::{
     incident as verbs,
+    pin::PinArgs,
     survey::{Closer, Survey},
     ui,
 };
@@ -52,6 +54,8 @@ pub(crate) struct ContainArgs {
     /// Why; it is kept in the log and in the incident.
     #[arg(long, value_name = "R")]
     reason: Option<String>,
+    #[command(flatten)]
+    pin: PinArgs,
     /// Print JSON, one document per incident.
     #[arg(long)]
     json: bool,
@@ -108,6 +112,14 @@ impl ContainArgs {
             })?);
         }
         Ok(Ending::by(plan))
+    }
+
+    /// Killing by force is no narrowing act: what it interrupts may stay half done.
+    fn stand_behind(&self, home: &Home, office: &mut Office) -> Result<(), Explain> {
+        if self.force_kill {
+            office.stand_behind(home, &self.pin, WardenAct::ForceKill)?;
+        }
+        Ok(())
     }
 
     fn reason(&self) -> &str {
@@ -167,6 +179,7 @@ fn begin(home: &Home, args: &ContainArgs, ending: &Ending) -> Result<Exit, Expla
     if !args.agreed("Do this?") {
         return Ok(Exit::Done);
     }
+    args.stand_behind(home, &mut office)?;
     let mut worst = Exit::Done;
     for group in &groups {
         let exit = contain(home, group, &survey, args, ending, &mut office)?;
@@ -211,7 +224,8 @@ fn go_on(
         }
         stage = recorded.again()?;
     }
-    if signals(&stage) {
+    let ends = signals(&stage);
+    if ends {
         let next = format!("Incident {id} goes on: its processes are ended next.");
         ui::note(&next);
         if !args.agreed("Do this?") {
@@ -224,6 +238,9 @@ fn go_on(
         return Ok(Exit::Done);
     }
     let mut office = Office::open(home)?;
+    if ends {
+        args.stand_behind(home, &mut office)?;
+    }
     let done = all_steps(stage, args, ending, &mut office.desk());
     let done = done.map_err(|error| stopped(id, error))?;
     show(&done, args.json)

@@ -17,6 +17,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use incident::{Case, IncidentError, Opening, View, list, preserve};
 use model::{Exit, Explain, Fault, Home, IncidentId, SessionId};
 use serde_json::{Value, json};
+use wire::operator::WardenAct;
 
 pub(crate) use sheet::Sheet;
 pub(crate) use words::command;
@@ -27,6 +28,7 @@ use crate::{
         desk::Office,
         look,
     },
+    pin::PinArgs,
     ui,
 };
 
@@ -128,6 +130,8 @@ pub(crate) struct Close {
     /// Close it although follow-up is open.
     #[arg(long, requires = "reason")]
     accept_open: bool,
+    #[command(flatten)]
+    pin: PinArgs,
     /// Why; it is kept in the incident.
     #[arg(long, value_name = "R")]
     reason: Option<String>,
@@ -315,7 +319,10 @@ fn export(home: &Home, args: &Export) -> Result<Exit, Explain> {
 fn close(home: &Home, args: &Close) -> Result<Exit, Explain> {
     let mut case = Case::open(home, args.id)?;
     let reason = args.reason.as_deref().filter(|_| args.accept_open);
-    case.close(reason, &mut Office::open(home)?.desk())?;
+    let mut office = Office::open(home)?;
+    let act = WardenAct::IncidentClose { incident: args.id };
+    office.stand_behind(home, &args.pin, act)?;
+    case.close(reason, &mut office.desk())?;
     ui::note(&format!("Closed {}", args.id));
     Ok(Exit::Done)
 }

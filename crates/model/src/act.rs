@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CallId, Digest, EpochId, SecretName, SessionId, Wall, process::Presence};
+use crate::{CallId, Digest, EpochId, IncidentId, SecretName, SessionId, Wall, process::Presence};
 
 /// What an operator did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -79,6 +79,13 @@ pub enum Act {
     },
     /// A wrong PIN was given, or one was given too soon after wrong ones.
     PresenceRefused,
+    /// An incident was to be closed.
+    IncidentClosed {
+        /// Which.
+        incident: IncidentId,
+    },
+    /// Processes were to be killed that had not ended when they were asked to.
+    ForceKill,
     /// The data key of a run was to be destroyed.
     RunErased {
         /// Which run.

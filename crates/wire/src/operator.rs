@@ -56,6 +56,19 @@ pub enum Opener {
     KeyFile(String),
 }
 
+/// What the warden does by itself, and only with a person behind it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "act", rename_all = "snake_case")]
+pub enum WardenAct {
+    /// Close an incident.
+    IncidentClose {
+        /// Which.
+        incident: IncidentId,
+    },
+    /// Kill what did not end when it was asked to.
+    ForceKill,
+}
+
 /// One request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "verb", rename_all = "snake_case")]
@@ -193,6 +206,11 @@ pub enum Request {
         /// Whether this comes after the fact.
         late: bool,
     },
+    /// Let a person stand behind an act that is not the daemon's own, and put that on record.
+    StandBehind {
+        /// Which.
+        act: WardenAct,
+    },
     /// Put the vault under another opener.
     VaultOpener {
         /// What will open it.
@@ -258,6 +276,7 @@ impl Request {
             | Self::Resolve { .. }
             | Self::IncidentStep { .. }
             | Self::AuditBodies { .. }
+            | Self::StandBehind { .. }
             | Self::AuditErase { .. }
             | Self::AuditAdopt { .. }
             | Self::AuditPrune { .. } => false,

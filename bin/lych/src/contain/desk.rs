@@ -9,20 +9,19 @@ use incident::{
     Absent, Authority, CallFact, Desk, Probed, Refusal, Revocation, RunFact, Unanswered,
     Verification,
 };
-use model::{
-    Digest, Exit, Explain, Home, IncidentId, Operator, Presence, ProcessId, Scope, Seq, SessionId,
-};
+use model::{Digest, Exit, Explain, Home, IncidentId, Presence, ProcessId, Scope, Seq, SessionId};
 use sys::clock::SystemClock;
+use wire::operator::{Request, WardenAct};
 
 use super::eyes::Machine;
-use crate::authority::Daemon;
+use crate::{authority::Daemon, operator::Operator, pin::PinArgs};
 
 /// Everything that a [`Desk`] borrows.
 pub(crate) struct Office {
     authority: Box<dyn Authority>,
     eyes: Machine,
     clock: SystemClock,
-    operator: Operator,
+    operator: model::Operator,
 }
 
 impl Office {
@@ -47,6 +46,35 @@ impl Office {
         })
     }
 
+    /// Lets a person stand behind an act, by the rule that is in force; what follows is done in that
+    /// presence.
+    ///
+    /// Where no daemon can tell the rule (none runs, or its vault is shut) a terminal or nothing is what is
+    /// recorded.
+    ///
+    /// # Errors
+    /// The rule asks for a PIN that was not given, or was wrong.
+    pub(crate) fn stand_behind(
+        &mut self,
+        home: &Home,
+        pin: &PinArgs,
+        act: WardenAct,
+    ) -> Result<(), Explain> {
+        let asked = Operator::connect(home)
+            .and_then(|mut operator| pin.ask(&mut operator, &Request::StandBehind { act }));
+        match asked {
+            Ok(said) => {
+                let presence = said.get("presence").cloned().unwrap_or_default();
+                if let Ok(presence) = serde_json::from_value(presence) {
+                    self.operator.presence = presence;
+                }
+                Ok(())
+            }
+            Err(error) if matches!(error.exit, Exit::Unreachable | Exit::Locked) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns the desk.
     pub(crate) fn desk(&mut self) -> Desk<'_> {
         Desk {
@@ -59,8 +87,8 @@ impl Office {
 }
 
 /// Without a daemon presence can only be a terminal or nothing.
-fn operator() -> Operator {
-    Operator {
+fn operator() -> model::Operator {
+    model::Operator {
         uid: sys::process::own_uid(),
         login_uid: sys::login::login_uid(std::process::id()),
         presence: if io::stdin().is_terminal() {

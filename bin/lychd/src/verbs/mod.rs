@@ -68,6 +68,7 @@ pub(crate) async fn run(
         }
         Request::VaultRotate { name, value } => secrets::rotate(daemon, by, name, &value).await,
         Request::VaultRemove { name } => secrets::remove(daemon, by, name).await,
+        Request::StandBehind { act } => presence::stand_behind(daemon, by, act).await,
         Request::VaultOpener { opener } => opener::change(daemon, by, opener).await,
         Request::AuditBodies { from, most } => log::bodies(daemon, from, most).await,
         Request::AuditErase { session } => log::erase(daemon, by, session).await,

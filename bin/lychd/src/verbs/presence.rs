@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Instant};
 
 use model::{Act, Explain, Operator, Presence};
 use serde_json::{Value, json};
-use wire::operator::{Request, SecretText};
+use wire::operator::{Request, SecretText, WardenAct};
 
 use super::{acted, sealed::seal, sealed_now};
 use crate::{
@@ -30,6 +30,7 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::AuditErase { .. }
         | Request::AuditAdopt { .. }
         | Request::AuditPrune { .. }
+        | Request::StandBehind { .. }
         | Request::Resolve { .. } => true,
         Request::Status
         | Request::Init { .. }
@@ -100,6 +101,20 @@ pub(super) async fn by_rule(
 /// A refused try is evidence; that it cannot be recorded changes nothing about the refusal.
 async fn refused(daemon: &Arc<Daemon>, by: &Operator) {
     drop(acted(daemon, by, Act::PresenceRefused).await);
+}
+
+/// Puts on record that somebody stands behind what the warden does by itself.
+pub(super) async fn stand_behind(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    act: WardenAct,
+) -> Result<Value, Explain> {
+    let act = match act {
+        WardenAct::IncidentClose { incident } => Act::IncidentClosed { incident },
+        WardenAct::ForceKill => Act::ForceKill,
+    };
+    acted(daemon, by, act).await?;
+    Ok(json!({"presence": by.presence}))
 }
 
 /// Hashes the PIN of a request, on a thread that may take its time.
