@@ -14,18 +14,27 @@
 #[expect(dead_code, reason = "the tests use more of it")]
 mod gate;
 
+#[path = "gateway/client.rs"]
+mod client;
+#[path = "gateway/echo.rs"]
+mod echo;
+#[path = "gateway/peers.rs"]
+mod peers;
+#[path = "gateway/web.rs"]
+mod web;
+
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write, stdout},
     net::TcpStream,
     os::unix::net::UnixStream,
-    process::{ChildStdin, ChildStdout, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
+use client::{Client, Times};
 use gate::Gate;
 use serde_json::{Value, json};
-use testkit::{Deadline, Held, Target};
+use testkit::{Deadline, Target};
 
 /// Repetitions of what starts or ends a process.
 const STARTS: usize = 60;
@@ -43,63 +52,18 @@ const REVOCATIONS: usize = 60;
 /// Connections while the daemon's memory is read.
 const CONNECTIONS: usize = 33;
 
-/// A client that reads and writes on its own thread, so that nothing but the gate is measured.
-struct Client {
-    shim: Held,
-    stdin: Option<ChildStdin>,
-    stdout: BufReader<ChildStdout>,
-    line: String,
+fn start(gate: &Gate) -> Client {
+    Client::start(&mut gate.world.lych(["mcp"])).expect("a shim that is welcomed")
 }
 
-impl Client {
-    fn start(gate: &Gate) -> Self {
-        let mut command = gate.world.lych(["mcp"]);
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut shim = Held::start(&mut command);
-        let stdin = shim.take_stdin();
-        let stdout = BufReader::new(shim.take_stdout().expect("a piped output"));
-        let mut client = Self {
-            shim,
-            stdin,
-            stdout,
-            line: String::new(),
-        };
-        client.send(
-            &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "bench", "version": "1"}}}),
-        );
-        drop(client.receive());
-        client
-    }
+fn is_refused(client: &mut Client, id: usize) -> bool {
+    client.ask(id, "http_request", &arguments());
+    let answer = client.receive(id).expect("a shim that answers");
+    answer["result"]["structuredContent"]["refused"].is_object()
+}
 
-    fn send(&mut self, message: &Value) {
-        let stdin = self.stdin.as_mut().expect("an open input");
-        writeln!(stdin, "{message}").expect("a shim that reads");
-    }
-
-    fn ask(&mut self, id: usize) {
-        let arguments = json!({"channel": "api", "method": "GET", "path": "/r/x"});
-        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
-            "params": {"name": "http_request", "arguments": arguments}}));
-    }
-
-    fn receive(&mut self) -> Value {
-        self.line.clear();
-        self.stdout
-            .read_line(&mut self.line)
-            .expect("a shim that answers");
-        serde_json::from_str(&self.line).expect("one JSON value a line")
-    }
-
-    fn is_refused(&mut self, id: usize) -> bool {
-        self.ask(id);
-        let answer = self.receive();
-        answer["result"]["structuredContent"]["refused"].is_object()
-    }
+fn arguments() -> Value {
+    json!({"channel": "api", "method": "GET", "path": "/r/x"})
 }
 
 /// The operator's end, without a process in between.
@@ -121,30 +85,6 @@ impl Operator {
         let answer: Value = serde_json::from_str(&line).expect("JSON");
         assert!(answer["failed"].is_null(), "{answer}");
         answer
-    }
-}
-
-/// Times in the order of their length.
-struct Times(Vec<Duration>);
-
-impl Times {
-    fn of(count: usize, mut one: impl FnMut() -> Duration) -> Self {
-        let mut all: Vec<Duration> = (0..count).map(|_| one()).collect();
-        all.sort_unstable();
-        Self(all)
-    }
-
-    fn at(&self, percent: usize) -> f64 {
-        let index = (self.0.len() * percent / 100).min(self.0.len() - 1);
-        self.0[index].as_secs_f64() * 1e3
-    }
-
-    fn row(&self, what: &str, goal: &str) -> String {
-        format!(
-            "| {what} | {:.2} | {:.2} | {goal} |\n",
-            self.at(50),
-            self.at(99)
-        )
     }
 }
 
@@ -176,12 +116,12 @@ fn direct_times(gate: &Gate) -> Times {
 }
 
 fn call_times(gate: &Gate) -> Times {
-    let mut client = Client::start(gate);
+    let mut client = start(gate);
     let mut id = 0;
     Times::of(CALLS, || {
         id += 1;
         let begun = Instant::now();
-        assert!(!client.is_refused(id));
+        assert!(!is_refused(&mut client, id));
         begun.elapsed()
     })
 }
@@ -189,7 +129,7 @@ fn call_times(gate: &Gate) -> Times {
 fn start_times(gate: &Gate) -> Times {
     Times::of(STARTS, || {
         let begun = Instant::now();
-        let client = Client::start(gate);
+        let client = start(gate);
         let took = begun.elapsed();
         drop(client);
         took
@@ -198,49 +138,38 @@ fn start_times(gate: &Gate) -> Times {
 
 fn exit_times(gate: &Gate) -> Times {
     Times::of(STARTS, || {
-        let mut client = Client::start(gate);
-        assert!(!client.is_refused(1));
+        let mut client = start(gate);
+        assert!(!is_refused(&mut client, 1));
         let begun = Instant::now();
         drop(client.stdin.take());
         // The output's end and the exit come together; a wait by polling would measure its own pause.
         let mut rest = Vec::new();
         client.stdout.read_to_end(&mut rest).expect("the end");
         let took = begun.elapsed();
-        assert!(client.shim.wait(Deadline::usual()).success());
+        assert!(client.program.wait(Deadline::usual()).success());
         took
     })
 }
 
 fn calls_a_second(gate: &Gate) -> f64 {
-    let mut client = Client::start(gate);
-    let begun = Instant::now();
-    for id in 0..IN_FLIGHT {
-        client.ask(id + 1);
-    }
-    for id in IN_FLIGHT..MANY {
-        drop(client.receive());
-        client.ask(id + 1);
-    }
-    for _ in 0..IN_FLIGHT {
-        drop(client.receive());
-    }
-    f64::from(u32::try_from(MANY).expect("a count")) / begun.elapsed().as_secs_f64()
+    let rate = start(gate).calls_a_second((MANY, IN_FLIGHT), "http_request", &arguments());
+    rate.expect("a shim that answers")
 }
 
 fn revoke_times(gate: &Gate) -> Times {
-    let mut client = Client::start(gate);
+    let mut client = start(gate);
     let mut operator = Operator::connect(gate);
     let revoke = json!({"verb": "revoke", "scope": {"scope": "channel", "channel": "api"}, "reason": "bench"});
     let apply = json!({"verb": "channels_apply", "dry_run": false});
     let mut id = 0;
     let times = Times::of(REVOCATIONS, || {
         id += 1;
-        assert!(!client.is_refused(id));
+        assert!(!is_refused(&mut client, id));
         let begun = Instant::now();
         writeln!(operator.0.get_mut(), "{revoke}").expect("a daemon that reads");
         loop {
             id += 1;
-            if client.is_refused(id) {
+            if is_refused(&mut client, id) {
                 break;
             }
         }
@@ -254,22 +183,22 @@ fn revoke_times(gate: &Gate) -> Times {
     times
 }
 
-/// Returns a field of a process's status in kilobytes.
+/// Returns a field of a process's status in kilobytes; 0 of one that has just ended.
 fn kilobytes(pid: u64, field: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("a process");
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field));
     let number = line.and_then(|line| line.split_whitespace().nth(1));
-    number.and_then(|text| text.parse().ok()).expect("a number")
+    number.and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 fn memory(gate: &Gate) -> String {
-    let mut clients: Vec<Client> = (0..CONNECTIONS).map(|_| Client::start(gate)).collect();
+    let mut clients: Vec<Client> = (0..CONNECTIONS).map(|_| start(gate)).collect();
     for client in &mut clients {
-        assert!(!client.is_refused(1));
+        assert!(!is_refused(client, 1));
     }
     let status = gate.world.run(["status", "--json"]).expect_code(0).json();
     let daemon = status["daemon"]["pid"].as_u64().expect("a pid");
-    let shim = u64::from(clients[0].shim.pid());
+    let shim = u64::from(clients[0].program.pid());
     format!(
         "| shim, RssAnon, kB | {} | ≤ 1024 |\n| daemon with {CONNECTIONS} connections, VmRSS, MB | {} | ≤ 40 |\n",
         kilobytes(shim, "RssAnon"),
@@ -278,6 +207,10 @@ fn memory(gate: &Gate) -> String {
 }
 
 fn main() {
+    if std::env::args().any(|arg| arg == "--serve-lines") {
+        echo::over_lines();
+        return;
+    }
     let gate = Gate::before(Target::start());
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let (sync, direct, call) = (sync_times(&gate), direct_times(&gate), call_times(&gate));
@@ -301,6 +234,8 @@ fn main() {
     ));
     table.push_str(&memory(&gate));
     gate.close();
+    table.push_str("\nBeside it, in the same run:\n\n");
+    table.push_str(&peers::table());
     // Whoever closed the output does not want the table.
     drop(stdout().write_all(table.as_bytes()));
 }

@@ -54,7 +54,7 @@ fn fifteen_shims_at_once_start_one_daemon_and_all_are_served() {
     drop(world.run(["down"]).expect_code(0));
 }
 
-fn daemons(world: &World) -> Vec<u32> {
+pub fn daemons(world: &World) -> Vec<u32> {
     let lychd = testkit::program("lychd");
     let is_daemon =
         |pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == lychd);

@@ -14,26 +14,33 @@ pub struct Gate {
     /// Home, clock and programs.
     pub world: World,
     key_file: PathBuf,
+    policy: String,
 }
 
 impl Gate {
     /// Sets a gate up before `target`: one channel `api`, with reads below `/r/` and writes below `/w/`.
     pub fn before(target: Target) -> Self {
+        let url = target.url();
+        Self::leading_to(&url, "", target)
+    }
+
+    /// The same, with the way to `target` beginning at `url`, and a further line for the channel.
+    pub fn leading_to(url: &str, line: &str, target: Target) -> Self {
         let world = World::new();
         let key_file = world.folder().join("opener.key");
         let gate = Self {
             target,
             world,
             key_file,
+            policy: policy(url, line),
         };
         gate.init();
-        let url = gate.target.url();
         let added = gate.world.run_with(
-            ["vault", "add", "token", "--for", &url, "--from-stdin"],
+            ["vault", "add", "token", "--for", url, "--from-stdin"],
             SECRET.as_bytes(),
         );
         drop(added.expect_code(0));
-        gate.world.write("config.toml", policy(&url));
+        gate.world.write("config.toml", &gate.policy);
         drop(gate.world.run(["channels", "apply"]).expect_code(0));
         gate
     }
@@ -55,8 +62,7 @@ impl Gate {
 
     /// Applies another policy for the same channel: `head` stands before it.
     pub fn apply(&self, head: &str) {
-        let policy = policy(&self.target.url());
-        let policy = policy.replace("admission = \"allow\"\n", head);
+        let policy = self.policy.replace("admission = \"allow\"\n", head);
         self.world.write("config.toml", policy);
         drop(self.world.run(["channels", "apply"]).expect_code(0));
     }
@@ -121,7 +127,7 @@ impl Drop for Gate {
     }
 }
 
-fn policy(url: &str) -> String {
+fn policy(url: &str, line: &str) -> String {
     format!(
         r#"admission = "allow"
 
@@ -129,6 +135,7 @@ fn policy(url: &str) -> String {
 kind = "http"
 base = "{url}/"
 secret = "token"
+{line}
 inject = {{ header = "Authorization", format = "Bearer {{secret}}" }}
 
 [[channel.api.operation]]

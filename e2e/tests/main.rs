@@ -23,9 +23,13 @@ mod errors;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod front;
+#[cfg(test)]
 mod fuzz_smoke;
 #[cfg(test)]
 mod gate;
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod log;
 #[cfg(test)]

@@ -4,12 +4,14 @@ use std::{
     fs::{self, File},
     io::{Read, Seek, SeekFrom, Write, stdout},
     path::{Path, PathBuf},
+    process::Stdio,
 };
 
-use testkit::{Reply, Target};
+use testkit::{Held, Mode, Reply, Request, Target};
 
 use crate::{
     agent::Agent,
+    front::Front,
     gate::{Gate, SECRET},
 };
 
@@ -47,19 +49,46 @@ fn daemon_of(gate: &Gate) -> u32 {
     u32::try_from(pid).expect("a pid")
 }
 
-#[test]
-fn after_a_lock_the_secret_is_gone_from_the_daemons_memory() {
-    let gate = Gate::before(Target::answering(|request| {
-        // An answer that repeats the secret, so that it passes through every buffer both ways.
+/// A target that repeats the secret, so that it passes through every buffer both ways.
+fn echoing() -> Target {
+    Target::answering(|request| {
         let echoed = request.header("authorization").unwrap_or_default();
         Reply::json(200, format!("{{\"you_sent\":\"{echoed}\"}}")).with("x-echo", echoed)
-    }));
-    let pid = daemon_of(&gate);
+    })
+}
+
+/// The same behind TLS.
+fn echoing_over_tls() -> Gate {
+    let target = echoing();
+    let front = Front::before(target.address());
+    let ca = format!("ca = '''\n{}'''", front.ca);
+    Gate::leading_to(&format!("https://{}", front.address), &ca, target)
+}
+
+#[test]
+fn after_a_lock_the_secret_is_gone_from_the_daemons_memory() {
+    gone_after_a_lock(&Gate::before(echoing()));
+}
+
+#[test]
+fn after_a_lock_the_secret_is_gone_also_where_it_went_over_tls() {
+    gone_after_a_lock(&echoing_over_tls());
+}
+
+fn gone_after_a_lock(gate: &Gate) {
+    let pid = daemon_of(gate);
     let mut agent = Agent::open(&gate.world);
     for number in 0..20 {
         let said = agent.call("GET", &format!("/r/{number}")).to_string();
         assert!(!said.contains(SECRET), "{said}");
     }
+    let sent = gate.target.requests();
+    let carried = |request: &Request| {
+        request
+            .header("authorization")
+            .is_some_and(|value| value.contains(SECRET))
+    };
+    assert_eq!(sent.iter().filter(|request| carried(request)).count(), 20);
     let Some(open) = in_memory(pid, SECRET.as_bytes()) else {
         // Only root may read the memory of a process that is not dumpable.
         drop(writeln!(
@@ -79,25 +108,74 @@ fn after_a_lock_the_secret_is_gone_from_the_daemons_memory() {
 }
 
 #[test]
-fn a_secret_is_found_in_no_file_command_line_or_environment() {
-    let gate = Gate::before(Target::start());
+fn a_secret_is_found_in_no_answer_file_command_line_or_environment() {
+    let gate = echoing_over_tls();
     let mut agent = Agent::open(&gate.world);
-    drop(agent.call("GET", "/r/x"));
-    drop(agent.call("DELETE", "/r/x"));
-    drop(gate.world.run(["vault", "list", "--json"]).expect_code(0));
-    drop(gate.world.run(["ps", "--json"]));
-    let pid = daemon_of(&gate);
-
-    for part in ["cmdline", "environ"] {
-        // A process that is not dumpable shows its environment to root alone.
-        let bytes = fs::read(format!("/proc/{pid}/{part}")).unwrap_or_default();
-        assert!(!holds(&bytes, SECRET.as_bytes()), "{part}");
+    for (method, path) in [
+        ("GET", "/r/x"),
+        ("DELETE", "/r/x"),
+        ("POST", "/w/x"),
+        ("GET", "/r/\u{1b}"),
+    ] {
+        let said = agent.call(method, path).to_string();
+        assert!(!said.contains(SECRET), "{said}");
     }
+    gate.target.set_mode(Mode::CloseBeforeAnswer);
+    let said = agent.call("POST", "/w/y").to_string();
+    assert!(
+        said.contains("unresolved") && !said.contains(SECRET),
+        "{said}"
+    );
+    let shim = Held::start(gate.world.command("sleep").arg("100").stdin(Stdio::null()));
+    let incident = shim.pid().to_string();
+    for verb in [
+        &["vault", "list", "--json"][..],
+        &["channels", "list"],
+        &["activity", "list", "--json"],
+        &["sessions", "list", "--json"],
+        &["reconcile", "list"],
+        &["ps", "--json", "--all"],
+        &["snapshot"],
+        &["incident", "open", &incident],
+        &["audit", "show"],
+        &["status"],
+        &["vault", "add", "token", "--for", "nonsense", "--from-stdin"],
+    ] {
+        let said = gate.world.run_with(verb, SECRET.as_bytes());
+        assert!(
+            !said.stdout.contains(SECRET) && !said.stderr.contains(SECRET),
+            "{verb:?}"
+        );
+    }
+
+    let processes = gate.world.processes();
+    assert!(processes.len() > 2, "{processes:?}");
+    for process in processes {
+        for part in ["cmdline", "environ"] {
+            // A process that is not dumpable shows its environment to root alone.
+            let bytes = fs::read(format!("/proc/{}/{part}", process.pid)).unwrap_or_default();
+            assert!(
+                !holds(&bytes, SECRET.as_bytes()),
+                "{part} of {}",
+                process.command
+            );
+        }
+    }
+    drop(shim);
     drop(agent);
     gate.close();
 
     let files = files_below(gate.world.folder());
-    assert!(files.iter().any(|path| path.ends_with("vault.age")));
+    for expected in ["vault.age", "lychd.log", "shim.stderr", "LOG"] {
+        assert!(
+            files.iter().any(|path| path.ends_with(expected)),
+            "{expected}"
+        );
+    }
+    for folder in ["launches", "incidents"] {
+        let inside = |path: &PathBuf| path.components().any(|part| part.as_os_str() == folder);
+        assert!(files.iter().any(inside), "{folder}");
+    }
     for path in files {
         let bytes = fs::read(&path).unwrap_or_default();
         assert!(!holds(&bytes, SECRET.as_bytes()), "{}", path.display());

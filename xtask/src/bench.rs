@@ -2,6 +2,7 @@
 
 use crate::{
     options::Options,
+    peers,
     shell::{Trouble, cargo, run as show, say, target},
 };
 
@@ -50,6 +51,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
             "lychd",
         ];
         show(cargo(&build))?;
+        peers::install();
+        bench.env("LYCH_BENCH_PEERS", peers::folder());
     }
     show(bench)
 }

@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod install;
 mod options;
+mod peers;
 mod prove;
 mod sdks;
 mod shell;

@@ -109,7 +109,7 @@ fn start(home: &Home, started_by: StartedBy) -> Result<(), Explain> {
     let detached = Detached {
         program,
         arguments: arguments(home, started_by),
-        environment: environment(std::env::vars_os()),
+        environment: environment(std::env::vars_os(), home),
         log,
     };
     detached.start().map_err(|error| {
@@ -157,19 +157,22 @@ fn arguments(home: &Home, started_by: StartedBy) -> Vec<OsString> {
 
 /// Keeps what tells the daemon whose it is and where its files are. A client's environment may hold anything: secrets,
 /// a proxy, another set of certificates, a library to load first, a file to write TLS keys to.
-fn environment(all: impl Iterator<Item = (OsString, OsString)>) -> Vec<(OsString, OsString)> {
-    all.filter(|(name, _)| KEPT.iter().any(|kept| *name == **kept))
+fn environment(
+    all: impl Iterator<Item = (OsString, OsString)>,
+    home: &Home,
+) -> Vec<(OsString, OsString)> {
+    // A home that is named by hand is all there is to know of folders.
+    let folders = if home.is_explicit() { &[][..] } else { FOLDERS };
+    let kept = KEPT.iter().chain(folders);
+    all.filter(|(name, _)| kept.clone().any(|kept| *name == **kept))
         .collect()
 }
 
 /// The only variables a daemon is started with.
-const KEPT: &[&str] = &[
-    "HOME",
-    "LANG",
-    "LC_ALL",
-    "LOGNAME",
-    "PATH",
-    "USER",
+const KEPT: &[&str] = &["HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "USER"];
+
+/// Those that say where its files are.
+const FOLDERS: &[&str] = &[
     "XDG_CONFIG_HOME",
     "XDG_DATA_HOME",
     "XDG_RUNTIME_DIR",
@@ -243,10 +246,17 @@ mod tests {
         ];
         let given = given.map(|name| (OsString::from(name), OsString::from("x")));
 
-        let kept = environment(given.into_iter());
+        let usual = Home::from_vars(|name| (name == "HOME").then(|| "/h".into())).unwrap();
+        let explicit = Home::below(Path::new("/h")).unwrap();
+        for (home, expected) in [
+            (usual, &["PATH", "HOME", "XDG_RUNTIME_DIR"][..]),
+            (explicit, &["PATH", "HOME"]),
+        ] {
+            let kept = environment(given.clone().into_iter(), &home);
 
-        let names: Vec<&str> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
-        assert_eq!(names, ["PATH", "HOME", "XDG_RUNTIME_DIR"]);
+            let names: Vec<&str> = kept.iter().filter_map(|(name, _)| name.to_str()).collect();
+            assert_eq!(names, expected);
+        }
     }
 
     #[test]
