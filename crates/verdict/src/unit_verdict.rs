@@ -13,7 +13,7 @@ use crate::{
     dependents::dependents,
     leftovers,
     parentage::{Parent, parent},
-    records, units,
+    records,
     wire::strangers,
 };
 
@@ -247,17 +247,11 @@ impl Case<'_, '_> {
     }
 
     /// A server that starts servers of its own, and whose own client is gone.
-    ///
-    /// Of what nobody knows to be a server only those count that live by its wire: a whole working session
-    /// may hang below a shell that lost its terminal.
     fn is_left_over_itself(&self, client: &Process) -> bool {
         let above = self.units.with(client.pid());
         let Some(above) = above.filter(|above| above.root.pid() != self.unit.root.pid()) else {
             return false;
         };
-        if !above.is_known() && units::top(self.world, client).pid() != above.root.pid() {
-            return false;
-        }
         let case = Case::new(self.world, above, self.units);
         case.stdin.is_wire()
             && case.stdin.seen.state == EndState::Eof

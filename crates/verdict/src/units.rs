@@ -46,11 +46,6 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Tells whether a configuration or a record says that it is a server.
-    pub(crate) fn is_known(&self) -> bool {
-        self.fit.is_some_and(Fit::names_a_server) || self.record.is_some() || self.census.is_some()
-    }
-
     /// Tells whether a process is of this unit.
     pub(crate) fn has(&self, pid: u32) -> bool {
         self.root.pid() == pid || self.members.contains(&pid)
@@ -101,16 +96,47 @@ impl<'a> Units<'a> {
 
 fn unit<'a>(world: &World<'a>, root: &'a Process, is_root: impl Fn(u32) -> bool) -> Unit<'a> {
     let mut unit = Unit::below(world, root, is_root);
+    unit.record = world.record_of_shim(root);
+    let wired = wired(world, root, &unit.members);
+    let tied = || std::iter::once(root.pid()).chain(wired.iter().copied());
+    let is_known = unit.record.is_some()
+        || tied().any(|pid| world.fit(pid).is_some())
+        || tied().any(|pid| {
+            world
+                .process(pid)
+                .is_some_and(|one| world.recorded(one).is_some())
+        });
+    if !is_known {
+        unit.members = wired;
+    }
     unit.fit = unit
         .all()
         .filter_map(|pid| world.fit(pid))
         .max_by_key(|fit| (fit.found.strength, fit.found.part));
-    unit.record = world.record_of_shim(root);
     let census = unit
         .all()
         .find_map(|pid| world.recorded(world.process(pid)?));
     unit.census = census;
     unit
+}
+
+/// What lives by the wire of a process, or by one that it holds. Of what nobody knows to be a server no more
+/// is claimed: a whole working session, with clients and servers in use, may hang below a shell that lost its
+/// terminal.
+fn wired(world: &World<'_>, root: &Process, members: &[u32]) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut open = vec![root];
+    while let Some(at) = open.pop() {
+        let below = members.iter().filter_map(|pid| world.process(*pid));
+        for child in below.filter(|child| child.ppid == at.pid()) {
+            if wire::share_ends(root, child) || holds_input_of(world, at, child) {
+                found.push(child.pid());
+                open.push(child);
+            }
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// The processes that are judged because something says that they are, or were, a client's.
@@ -166,7 +192,7 @@ fn holds_input_of(world: &World<'_>, above: &Process, below: &Process) -> bool {
 
 /// Climbs to the process that the client itself started, through launchers, wrappers that pass their input on,
 /// and relays with wires of their own that lost their client.
-pub(crate) fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
+fn top<'a>(world: &World<'a>, start: &'a Process) -> &'a Process {
     let mut root = start;
     while let Some(above) = world.parent(root) {
         let launches = world.fit(above.pid()).is_some_and(|above| {

@@ -177,6 +177,14 @@ pub(crate) fn share_input(one: &Process, other: &Process) -> bool {
     }
 }
 
+/// Tells whether two processes have the input or the output in common, as a wire.
+pub(crate) fn share_ends(one: &Process, other: &Process) -> bool {
+    let output = |process: &Process| process.descriptor(1).map(|open| open.target.clone());
+    let is_wire = |end: &Target| matches!(end, Target::Pipe { .. } | Target::Socket { .. });
+    let output_shared = output(one).filter(is_wire).is_some() && output(one) == output(other);
+    share_input(one, other) || output_shared
+}
+
 /// Returns the holders that are not kin.
 pub(crate) fn strangers(end: &TransportEnd, is_kin: impl Fn(u32) -> bool) -> Vec<&Holder> {
     let strangers = end.holders.iter().filter(|holder| !is_kin(holder.pid));

@@ -63,6 +63,7 @@ def below_a_lost_shell(style):
     os.setsid()
     os.close(in_write)
     os.close(out_read)
+    say("shell", os.getpid())
     told, leash = os.dup(1), os.dup(0)
     os.dup2(in_read, 0)
     os.dup2(out_write, 1)

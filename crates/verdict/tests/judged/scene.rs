@@ -11,7 +11,7 @@ use clients::{Client, Expected, Source};
 use inventory::{Live, Snapshot};
 use model::LaunchRecord;
 use sys::process::Handle;
-use verdict::{Extent, Finding, Input, LogFacts, Report, Verdict, candidates, judge};
+use verdict::{Extent, Finding, Input, LogFacts, Report, candidates, judge};
 
 const CLIENT: &str = include_str!("client.py");
 const SERVER: &str = include_str!("server.py");
@@ -176,7 +176,6 @@ impl Drop for Scene {
 /// A look and what it was judged to be.
 pub(crate) struct Judged {
     pub(crate) report: Report,
-    above: Vec<u32>,
 }
 
 impl Judged {
@@ -197,28 +196,14 @@ impl Judged {
         inventory::closer(&source, &mut snapshot, &pids);
         change(&mut snapshot);
         let report = judge(&input(&snapshot, expected, launches, log), Extent::Servers);
-        let above = snapshot
-            .ancestors(std::process::id())
-            .iter()
-            .map(|process| process.pid())
-            .collect();
-        Self { report, above }
+        Self { report }
     }
 
-    /// Returns the finding that a process is of. What this very test runs below may be left over as well, and
-    /// then everything here hangs below it: that says nothing about a scene.
+    /// Returns the finding that a process is of.
     pub(crate) fn of_pid(&self, pid: u32) -> Option<&Finding> {
-        let around = |finding: &&Finding| !self.above.contains(&finding.root.pid);
-        self.report.findings.iter().filter(around).find(|finding| {
+        self.report.findings.iter().find(|finding| {
             finding.root.pid == pid || finding.members.iter().any(|member| member.pid == pid)
         })
-    }
-
-    /// Tells whether a process is below what was judged to be this.
-    pub(crate) fn shows_above(&self, pid: u32, verdict: Verdict) -> bool {
-        let is_below = |finding: &&Finding| finding.members.iter().any(|one| one.pid == pid);
-        let found = self.report.findings.iter().find(is_below);
-        found.is_some_and(|finding| finding.verdict == verdict)
     }
 
     pub(crate) fn finding(&self, pid: u32) -> &Finding {
