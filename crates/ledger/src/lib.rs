@@ -21,6 +21,7 @@ mod structure;
 mod tail;
 mod verify;
 mod walk;
+mod window;
 
 pub use certificate::Certificate;
 pub use clear::{

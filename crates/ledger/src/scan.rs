@@ -3,10 +3,11 @@
 //! A batch is a run of records that ends in a commit. Nothing of it is given out before the whole batch is chained
 //! to what came before and its commit says what it stands on. A writer may be at work meanwhile: the last segment is
 //! then read again as long as it changes, and what stands behind its last commit is a tail, not a fault. Memory is
-//! bounded by one segment.
+//! bounded by a window onto one segment.
 
 use std::{
     io,
+    ops::Range,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -16,10 +17,13 @@ use model::{Digest, EpochId, LogId, Seq};
 
 use crate::{
     certificate::Certificate,
+    clear::{Commit, signed_message, signed_part},
+    head::signature_is_by,
     header::Header,
     report::FirstBad,
-    segment::{CARRIED, Place, Window, segment_file},
+    segment::{CARRIED, Place, segment_file},
     tail::Tail,
+    window::Window,
 };
 
 mod batch;
@@ -163,7 +167,10 @@ pub struct Scan {
     last: Option<LastCommit>,
     epoch: Option<Epoch>,
     unchecked: Option<Unchecked>,
+    /// The records of the batch that was accepted last.
     frames: Vec<Accepted>,
+    /// Where the frames of a batch stand; kept for the next one, as room.
+    ranges: Vec<Range<usize>>,
 }
 
 /// The newest commit that was accepted.
@@ -173,11 +180,21 @@ struct LastCommit {
     seq: Seq,
 }
 
+/// A commit whose signature is looked at later, if at all.
 #[derive(Debug)]
 struct Unchecked {
-    message: Vec<u8>,
-    signature: [u8; 64],
+    header: Header,
+    commit: Commit,
     public: [u8; 32],
+}
+
+impl Unchecked {
+    fn is_signed(&self, log_id: LogId) -> bool {
+        let body = self.commit.encode();
+        signed_part(self.header.kind, &body)
+            .and_then(|part| signed_message(log_id, &self.header, part))
+            .is_some_and(|message| signature_is_by(&self.public, &message, &self.commit.signature))
+    }
 }
 
 impl Scan {
@@ -199,6 +216,7 @@ impl Scan {
             epoch: None,
             unchecked: None,
             frames: Vec::new(),
+            ranges: Vec::new(),
         }
     }
 
@@ -249,6 +267,7 @@ impl Scan {
                 Collected::Batch(ranges) => match self.judge(&ranges) {
                     Ok(accepted) => {
                         self.accept(accepted)?;
+                        self.ranges = ranges;
                         return self.batch();
                     }
                     Err(batch::Fault::Unknown(what)) => return Err(Stop::Unknown(what)),
@@ -283,7 +302,7 @@ impl Scan {
             return self.end(None);
         };
         Ok(Step::Batch(Batch {
-            data: &window.data,
+            data: window.data(),
             segment: self.index,
             base: window.base,
             frames: &self.frames,
@@ -402,16 +421,8 @@ impl Scan {
 
     fn check_pending(&self) -> Result<(), Stop> {
         match &self.unchecked {
-            Some(commit)
-                if !crate::head::signature_is_by(
-                    &commit.public,
-                    &commit.message,
-                    &commit.signature,
-                ) =>
-            {
-                Err(Stop::Unsigned)
-            }
-            _ => Ok(()),
+            Some(commit) if !commit.is_signed(self.log_id) => Err(Stop::Unsigned),
+            Some(_) | None => Ok(()),
         }
     }
 }

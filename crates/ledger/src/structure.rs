@@ -3,7 +3,7 @@
 //! Only what is still open is remembered, so memory grows with the open attempts and the revoked runs, not with the
 //! log.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use model::{CallId, CallState, Kind, Seq, SessionId, Wall};
 
@@ -13,8 +13,10 @@ use crate::{
     report::{OpenAttempt, StructureFinding},
 };
 
-/// How many answered calls are remembered: the note whether an answer could be delivered follows it closely.
-const ANSWERED: usize = 65_536;
+mod recent;
+
+use recent::Recent;
+
 /// How many findings are listed; more say nothing new.
 const FINDINGS: usize = 1_000;
 
@@ -24,30 +26,6 @@ struct Open {
     session: Option<SessionId>,
     at: Wall,
     state: CallState,
-}
-
-/// The attempts that were answered last.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Recent {
-    known: HashSet<Seq>,
-    order: VecDeque<Seq>,
-}
-
-impl Recent {
-    fn add(&mut self, attempt: Seq) {
-        if self.known.insert(attempt) {
-            self.order.push_back(attempt);
-        }
-        if self.order.len() > ANSWERED
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.known.remove(&oldest);
-        }
-    }
-
-    fn has(&self, attempt: Seq) -> bool {
-        self.known.contains(&attempt)
-    }
 }
 
 /// The rules, applied record by record.
@@ -123,7 +101,7 @@ impl Structure {
             }
             return;
         };
-        let Some(open) = self.open.get_mut(&attempt) else {
+        let Entry::Occupied(mut open) = self.open.entry(attempt) else {
             // Whether an answer could be delivered is known later and noted by a second one.
             let known = attempt >= self.begins_at;
             if known && (header.kind != Kind::Answered || !self.answered.has(attempt)) {
@@ -131,15 +109,16 @@ impl Structure {
             }
             return;
         };
-        let was = open.state;
-        if open.call != header.call {
+        let was = open.get().state;
+        if open.get().call != header.call {
             self.broken(header, "an outcome refers to another call's attempt");
             return;
         }
         let state = state_after(header.kind).unwrap_or(was);
-        open.state = state;
-        if !state.is_open() {
-            self.open.remove(&attempt);
+        if state.is_open() {
+            open.get_mut().state = state;
+        } else {
+            open.remove();
         }
         self.check_way(header, was);
         if header.kind == Kind::Answered {

@@ -14,7 +14,7 @@ use crate::{
     header::{FRAME_PREFIX, HEADER_LEN, Header},
     report::{FirstBad, TornTail},
     scan::frame_at,
-    segment::Window,
+    window::Window,
 };
 
 /// Bytes behind the last commit.

@@ -1,4 +1,5 @@
 //! One batch: found by its frames, believed by its chain, accepted by its commit.
+
 use std::ops::Range;
 
 use model::{Digest, Kind, Seq};
@@ -6,12 +7,12 @@ use model::{Digest, Kind, Seq};
 use super::{Epoch, LastCommit, Scan, Signatures, Stop, Unchecked};
 use crate::{
     MAX_BATCH,
-    clear::{Commit, EpochOpened, signed_message, signed_part},
-    head::signature_is_by,
+    clear::{Commit, EpochOpened},
     header::{BadHeader, FRAME_PREFIX, HEADER_LEN, Header, MAX_FRAME, frame_id},
     report::FirstBad,
     scan::Record,
     segment::Place,
+    window::Window,
 };
 
 /// A record that the chain and a commit vouch for.
@@ -86,7 +87,7 @@ impl From<FirstBad> for Fault {
 
 impl Scan {
     pub(super) fn data(&self) -> &[u8] {
-        self.window.as_ref().map_or(&[], |window| &window.data)
+        self.window.as_ref().map_or(&[], Window::data)
     }
 
     /// Where the window begins in the segment.
@@ -113,9 +114,10 @@ impl Scan {
     }
 
     /// Finds the frames of the next batch by their lengths alone.
-    pub(super) fn collect(&self) -> Collected {
+    pub(super) fn collect(&mut self) -> Collected {
+        let mut frames = std::mem::take(&mut self.ranges);
+        frames.clear();
         let data = self.data();
-        let mut frames = Vec::new();
         let mut at = self.start();
         loop {
             let Some(range) = frame_at(data, at) else {
@@ -135,9 +137,10 @@ impl Scan {
     }
 
     /// Believes a batch, or says which record is to blame.
-    pub(super) fn judge(&self, frames: &[Range<usize>]) -> Result<Verdict, Fault> {
+    pub(super) fn judge(&mut self, frames: &[Range<usize>]) -> Result<Verdict, Fault> {
+        let mut accepted = std::mem::take(&mut self.frames);
+        accepted.clear();
         let data = self.data();
-        let mut accepted = Vec::with_capacity(frames.len());
         let (mut before, mut seq) = (self.head, self.next_seq);
         for range in frames {
             let frame = data.get(range.clone()).unwrap_or_default();
@@ -220,20 +223,16 @@ impl Scan {
         if says != (epoch.id, self.next_seq, self.index, offset) {
             return Err(fault("the commit does not describe the records before it"));
         }
-        let message = signed_part(Kind::Commit, body)
-            .and_then(|part| signed_message(self.log_id, &last.header, part))
-            .ok_or_else(|| fault("the commit is malformed"))?;
-        if self.signatures == Signatures::All
-            && !signature_is_by(&epoch.public, &message, &commit.signature)
-        {
+        let unchecked = Unchecked {
+            header: last.header,
+            commit,
+            public: epoch.public,
+        };
+        if self.signatures == Signatures::All && !unchecked.is_signed(self.log_id) {
             return Err(fault("the commit's signature is not its epoch's"));
         }
         Ok(Verdict {
-            unchecked: Unchecked {
-                message,
-                signature: commit.signature,
-                public: epoch.public,
-            },
+            unchecked,
             frames,
             epoch,
         })

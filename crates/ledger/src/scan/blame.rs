@@ -7,10 +7,9 @@ use std::ops::Range;
 
 use model::{Digest, Kind, Seq};
 
-use super::{Scan, batch::frame_at};
+use super::{Scan, Unchecked, batch::frame_at};
 use crate::{
-    clear::{Commit, signed_message, signed_part},
-    head::signature_is_by,
+    clear::Commit,
     header::{FRAME_PREFIX, HEADER_LEN, Header, frame_id},
     report::FirstBad,
 };
@@ -104,10 +103,12 @@ impl Scan {
         else {
             return false;
         };
-        header.kind == Kind::Commit
-            && signed_part(header.kind, body)
-                .and_then(|part| signed_message(self.log_id, &header, part))
-                .is_some_and(|message| signature_is_by(&epoch.public, &message, &commit.signature))
+        let unchecked = Unchecked {
+            header,
+            commit,
+            public: epoch.public,
+        };
+        header.kind == Kind::Commit && unchecked.is_signed(self.log_id)
     }
 }
 

@@ -9,7 +9,8 @@ use crate::{
     bytes::sha256,
     certificate::{Certificate, numbers},
     report::FirstBad,
-    segment::{Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, Window, segment_file},
+    segment::{Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file},
+    window::Window,
 };
 
 /// How a log begins.
