@@ -43,7 +43,7 @@ impl Bootstrap {
         match std::fs::read(&path) {
             Ok(bytes) => Self::parse(&Zeroizing::new(bytes)).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if home.audit().join("LOG").exists() {
+                if home.audit().join("LOG").try_exists()? {
                     Ok(None)
                 } else {
                     Self::make(home).map(Some)

@@ -54,11 +54,11 @@ pub(crate) fn new_log(
 /// left of a log whose `LOG` is gone.
 fn clear_leftover(dir: &Path) -> Result<(), AuditError> {
     let missing = || AuditError::LogMissing(dir.to_owned());
-    if dir.join("HEAD").exists() || segment_file(dir, 1).exists() {
+    if is_there(&dir.join("HEAD"))? || is_there(&segment_file(dir, 1))? {
         return Err(missing());
     }
     let first = segment_file(dir, 0);
-    if !first.exists() {
+    if !is_there(&first)? {
         return Ok(());
     }
     let bytes = std::fs::read(&first).map_err(AuditError::io("read", &first))?;
@@ -67,4 +67,9 @@ fn clear_leftover(dir: &Path) -> Result<(), AuditError> {
         return Err(missing());
     }
     std::fs::remove_file(&first).map_err(AuditError::io("remove", &first))
+}
+
+/// Tells whether there is such a file. One that cannot be looked at is not absent: a log would be begun over another.
+pub(crate) fn is_there(path: &Path) -> Result<bool, AuditError> {
+    path.try_exists().map_err(AuditError::io("look for", path))
 }

@@ -50,7 +50,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     create::folders(dir)?;
     let lock = hold(dir)?;
     let log = dir.join("LOG");
-    let created = !log.exists();
+    let created = !create::is_there(&log)?;
     if created {
         let new = options
             .new_log
@@ -61,23 +61,24 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     let bytes = std::fs::read(&log).map_err(AuditError::io("read", &log))?;
     let log_id = Origin::id(&bytes);
     let origin = Origin::decode(&bytes);
-    let (past, root) = judge(dir, log_id, origin.as_ref().map(|origin| origin.root).ok())?;
+    let past = judge(dir, origin.as_ref().map(|origin| origin.root).ok())?;
+    let story = &past.story;
     let origin = origin.map_err(|why| AuditError::Unknown(why.to_string()))?;
-    let repairs = quarantine::repair(dir, &past.end, &past.repaired)?;
-    finish_erasures(dir, &past.erased)?;
-    prune::finish(dir, past.pruned)?;
-    let (writer, keys, opened) = begin(options, log_id, origin.recipient, root, &past)?;
+    let repairs = quarantine::repair(dir, &past.end, &story.repaired)?;
+    finish_erasures(dir, &story.erased)?;
+    prune::finish(dir, story.pruned)?;
+    let (writer, keys, opened) = begin(options, log_id, origin.recipient, &past)?;
     let recovered = Recovered {
         created,
         epoch: opened.epoch,
-        closed_in_order: past.last_kind.is_none_or(|kind| kind == Kind::EpochClosed),
-        open_calls: open_calls(&past.calls),
-        open_runs: open_runs(&past.sessions),
-        revoked_runs: revoked_runs(&past.sessions),
+        closed_in_order: story.last_kind.is_none_or(|kind| kind == Kind::EpochClosed),
+        open_calls: open_calls(&story.calls),
+        open_runs: open_runs(&story.sessions),
+        revoked_runs: revoked_runs(&story.sessions),
         repairs,
     };
     let shared = Shared::new(Queue::new(past.next_seq, options.sizes), writer);
-    first_records(&shared, options, &opened, &recovered, &past.calls)?;
+    first_records(&shared, options, &opened, &recovered, &story.calls)?;
     Ok(Opened {
         shared,
         log_id,
@@ -117,7 +118,6 @@ fn begin(
     options: &Options,
     log_id: LogId,
     recipient: String,
-    root: [u8; 32],
     past: &Past,
 ) -> Result<(Writer, Arc<Mutex<KeyRing>>, EpochOpened), AuditError> {
     let dir = &options.dir;
@@ -156,7 +156,7 @@ fn begin(
         epoch,
         signing,
         keys: Arc::clone(&keys),
-        root,
+        root: past.root,
         spare: Spare::NotYet,
         committed: None,
         pinned: Pinned {

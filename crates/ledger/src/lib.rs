@@ -43,7 +43,7 @@ pub use report::{
 pub use scan::{Batch, End, Epoch, Record, Scan, Signatures, Step, Stop};
 pub use segment::{CARRIED, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file};
 pub use tail::Tail;
-pub use verify::{VerifyOptions, verify};
+pub use verify::{Judged, Reached, VerifyOptions, Witness, verify, verify_with};
 pub use walk::{Walked, parts, walk};
 
 /// The longest run of bytes between two commits: a reader holds at most this much before it can believe any of it.

@@ -5,14 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::{Digest, Known, LogId};
+use model::{Digest, Known, LogId, Seq};
 
 use crate::{
-    head::Head,
+    head::{Head, HeadError},
     origin::{Origin, OriginError},
     pins::Pins,
     report::{FirstBad, PinResult, Report, TornTail, Verdict},
-    scan::{End, Scan, Signatures, Step, Stop},
+    scan::{Batch, End, Scan, Signatures, Step, Stop},
     tail::Tail,
 };
 
@@ -35,36 +35,92 @@ pub struct VerifyOptions {
 /// Judges the log in `dir`. Writes nothing, takes no lock, may run while the writer does.
 #[must_use]
 pub fn verify(dir: &Path, options: &VerifyOptions) -> Report {
+    verify_with::<()>(dir, options).report
+}
+
+/// Whoever wants to see what a verification believes, so that a log need not be read a second time.
+pub trait Witness: Default {
+    /// Sees the next batch; those carried over by a certificate come first.
+    fn batch(&mut self, batch: &Batch<'_>);
+}
+
+impl Witness for () {
+    fn batch(&mut self, _: &Batch<'_>) {}
+}
+
+/// A judgement, and what was seen on the way.
+#[derive(Debug)]
+pub struct Judged<W> {
+    /// The judgement.
+    pub report: Report,
+    /// Where the log goes on; none if the reader did not get to its end.
+    pub reached: Option<Reached>,
+    /// Has seen every batch that was believed.
+    pub witness: W,
+}
+
+/// The end of a log that was read to its end.
+#[derive(Debug, Clone)]
+pub struct Reached {
+    /// Where it is, and what stands behind it.
+    pub end: End,
+    /// The number that the next record will have.
+    pub next_seq: Seq,
+    /// The id that the next record will name as its `prev`.
+    pub head: Digest,
+}
+
+/// Judges the log in `dir` while a witness looks on.
+#[must_use]
+pub fn verify_with<W: Witness>(dir: &Path, options: &VerifyOptions) -> Judged<W> {
     let first = look(dir, options, Signatures::LastOfEpoch);
     // Only the last signature of each epoch is checked, because it covers all before it. If one is wrong, a second
     // look at all of them finds the first.
-    match first {
-        Ok(report) => report,
-        Err(()) => look(dir, options, Signatures::All)
-            .unwrap_or_else(|()| blank(Err("a commit is not signed by its daemon run".to_owned()))),
+    first
+        .or_else(|Unsigned| look(dir, options, Signatures::All))
+        .unwrap_or_else(|unsigned| Judged::without(blank(Err(unsigned.to_string()))))
+}
+
+impl<W: Witness> Judged<W> {
+    fn without(report: Report) -> Self {
+        Self {
+            report,
+            reached: None,
+            witness: W::default(),
+        }
     }
 }
 
-/// Judges once; an error asks for a look at every signature.
-fn look(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<Report, ()> {
+/// Asks for a look at every signature.
+#[derive(Debug, thiserror::Error)]
+#[error("a commit is not signed by its daemon run")]
+struct Unsigned;
+
+/// Judges once.
+fn look<W: Witness>(
+    dir: &Path,
+    options: &VerifyOptions,
+    signatures: Signatures,
+) -> Result<Judged<W>, Unsigned> {
     // Before the segments: a head is written behind its commit, so one read first never runs ahead of them.
-    let head = read_head(dir);
+    let head = StoredHead::read(dir);
     let mut pins = Pins::default();
     for file in &options.pins {
         pins.add_file(file);
     }
     let bytes = match std::fs::read(dir.join("LOG")) {
         Ok(bytes) => bytes,
-        Err(error) => return Ok(without_log(dir, &error)),
+        Err(error) => return Ok(Judged::without(without_log(dir, &error))),
     };
     let log_id = Origin::id(&bytes);
     let origin = Origin::decode(&bytes);
     let root = origin.as_ref().map(|origin| origin.root).unwrap_or([0; 32]);
-    if let Ok(Some(head)) = &head {
+    if let StoredHead::Read(head) = &head {
         pins.add("HEAD".to_owned(), true, head.log_id, head.seq, head.head);
     }
     let mut scan = Scan::new(dir, log_id, signatures);
     let mut seen = Inspection::new(dir, log_id, root, pins);
+    let mut witness = W::default();
     let end = loop {
         match scan.step() {
             Ok(Step::Batch(batch)) => {
@@ -72,47 +128,74 @@ fn look(dir: &Path, options: &VerifyOptions, signatures: Signatures) -> Result<R
                     seen.begins_at(batch.next_seq);
                 }
                 seen.batch(&batch);
+                witness.batch(&batch);
             }
             Ok(Step::End(end)) => break Ok(end),
-            Err(Stop::Unsigned) if signatures == Signatures::LastOfEpoch => return Err(()),
+            Err(Stop::Unsigned) if signatures == Signatures::LastOfEpoch => return Err(Unsigned),
             Err(stop) => break Err(stop),
         }
     };
     if let (Some(certificate), Ok(_)) = (scan.certificate(), &end) {
         seen.begins_with(certificate);
     }
-    Ok(Judge {
+    let reached = end.as_ref().ok().map(|end| Reached {
+        end: end.clone(),
+        next_seq: scan.next_seq(),
+        head: scan.head(),
+    });
+    let judge = Judge {
         options,
         origin,
         log_id,
         head,
-    }
-    .report(seen, end))
+    };
+    Ok(Judged {
+        report: judge.report(seen, end),
+        reached,
+        witness,
+    })
 }
 
-fn read_head(dir: &Path) -> Result<Option<Head>, String> {
-    match std::fs::read(dir.join("HEAD")) {
-        Ok(bytes) => Head::decode(&bytes)
-            .map(Some)
-            .map_err(|bad| bad.to_string()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.to_string()),
+/// What there is of `HEAD`.
+enum StoredHead {
+    Absent,
+    Read(Head),
+    /// It is not what version 1 writes.
+    Malformed(HeadError),
+    /// It may be all right: nobody can tell.
+    Unreadable(io::Error),
+}
+
+impl StoredHead {
+    fn read(dir: &Path) -> Self {
+        match std::fs::read(dir.join("HEAD")) {
+            Ok(bytes) => Head::decode(&bytes).map_or_else(Self::Malformed, Self::Read),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Absent,
+            Err(error) => Self::Unreadable(error),
+        }
+    }
+
+    fn unreadable(&self) -> Option<String> {
+        match self {
+            Self::Unreadable(error) => Some(format!("cannot read HEAD: {error}")),
+            Self::Absent | Self::Read(_) | Self::Malformed(_) => None,
+        }
     }
 }
 
 fn without_log(dir: &Path, error: &io::Error) -> Report {
-    let missing = error.kind() == io::ErrorKind::NotFound;
-    if missing && dir.join("seg").exists() {
-        let mut report = blank(Err("LOG is missing".to_owned()));
-        report.verdict = Verdict::Tampered;
-        report.first_bad = Some(FirstBad::in_file("LOG", "LOG is missing"));
-        report.why = None;
-        return report;
-    }
-    let why = if missing {
-        format!("there is no log in {}", dir.display())
-    } else {
-        format!("cannot read LOG: {error}")
+    let seg = dir.join("seg");
+    let why = match (error.kind(), seg.try_exists()) {
+        (io::ErrorKind::NotFound, Ok(true)) => {
+            let mut report = blank(Err("LOG is missing".to_owned()));
+            report.verdict = Verdict::Tampered;
+            report.first_bad = Some(FirstBad::in_file("LOG", "LOG is missing"));
+            report.why = None;
+            return report;
+        }
+        (io::ErrorKind::NotFound, Ok(false)) => format!("there is no log in {}", dir.display()),
+        (io::ErrorKind::NotFound, Err(error)) => format!("cannot read {}: {error}", seg.display()),
+        (_, _) => format!("cannot read LOG: {error}"),
     };
     blank(Err(why))
 }
@@ -163,7 +246,7 @@ struct Judge<'a> {
     options: &'a VerifyOptions,
     origin: Result<Origin, OriginError>,
     log_id: LogId,
-    head: Result<Option<Head>, String>,
+    head: StoredHead,
 }
 
 impl Judge<'_> {
@@ -185,7 +268,10 @@ impl Judge<'_> {
             .map(|tail| tail.bad.clone());
         // Key files last: whoever only wants to go on writing can do without them.
         report.first_bad = stopped.or(cut).or(head_bad).or(facts.bad).or(facts.bad_key);
-        report.why = why.or(facts.unreadable).or_else(|| self.cannot(&report));
+        report.why = why
+            .or(facts.unreadable)
+            .or_else(|| self.head.unreadable())
+            .or_else(|| self.cannot(&report));
         report.tail = tail
             .filter(|_| report.first_bad.is_none())
             .map(|tail| TornTail::from(&tail));
@@ -222,9 +308,9 @@ impl Judge<'_> {
     fn head_fault(&self, seen: &Inspection) -> Option<FirstBad> {
         let bad = |what: String| Some(FirstBad::in_file("HEAD", what));
         match &self.head {
-            Ok(None) => None,
-            Err(why) => bad(why.clone()),
-            Ok(Some(head)) => match seen.public_of(head.epoch) {
+            StoredHead::Absent | StoredHead::Unreadable(_) => None,
+            StoredHead::Malformed(why) => bad(why.to_string()),
+            StoredHead::Read(head) => match seen.public_of(head.epoch) {
                 Some(public) => head
                     .check(&public)
                     .err()

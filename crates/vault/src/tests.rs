@@ -383,6 +383,20 @@ fn the_generation_before_is_kept_and_a_second_vault_is_not_made() {
 }
 
 #[test]
+fn no_vault_is_made_over_one_that_cannot_be_looked_at() {
+    let place = place();
+    let path = place.home.vault();
+    // stat(2) refuses to follow it (ELOOP), for root too.
+    std::os::unix::fs::symlink(&path, &path).unwrap();
+
+    let made = Vault::create(&place.home, &place.by_key(), seed());
+
+    assert!(matches!(made.err(), Some(VaultError::Io { .. })));
+    assert!(Vault::exists(&place.home));
+    assert!(path.is_symlink(), "it is as it was");
+}
+
+#[test]
 fn after_a_new_passphrase_the_old_one_is_wrong() {
     let place = place();
     let vault = place.made(&by_passphrase("old"));

@@ -74,10 +74,10 @@ pub struct SealedSecret<'a> {
 }
 
 impl Vault {
-    /// Tells whether there is a vault.
+    /// Tells whether there is a vault. One that cannot be looked at is there: opening it says what is wrong.
     #[must_use]
     pub fn exists(home: &Home) -> bool {
-        home.vault().exists()
+        is_there(&home.vault()).unwrap_or(true)
     }
 
     /// Says what opens the vault, without opening it.
@@ -96,7 +96,7 @@ impl Vault {
     pub fn create(home: &Home, opener: &Opener, seed: Seed) -> Result<Self, VaultError> {
         let path = home.vault();
         // Without `vault.age` an `identity.age` alone is the rest of a creation that did not get to its end.
-        if path.exists() || previous(&path).exists() {
+        if is_there(&path)? || is_there(&previous(&path))? {
             return Err(VaultError::Exists(path));
         }
         let log_identity = keys::read_identity(seed.log_identity.expose())
@@ -378,9 +378,18 @@ fn read(path: &Path) -> Result<Vec<u8>, VaultError> {
     Ok(bytes)
 }
 
+/// Tells whether there is such a file. One that cannot be looked at is not absent: another would be put over it.
+fn is_there(path: &Path) -> Result<bool, VaultError> {
+    path.try_exists().map_err(|source| VaultError::Io {
+        doing: "look for",
+        path: path.to_owned(),
+        source,
+    })
+}
+
 fn read_identity(home: &Home) -> Result<Vec<u8>, VaultError> {
     let path = home.identity();
-    if !path.exists() && home.vault().exists() {
+    if !is_there(&path)? && is_there(&home.vault())? {
         return Err(VaultError::MissingIdentity(path));
     }
     read(&path)

@@ -47,7 +47,8 @@ fn draft(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
 
 /// Tells whether the draft says something else than the applied policy.
 pub(crate) fn draft_differs(daemon: &Arc<Daemon>) -> model::Known<bool> {
-    if !daemon.home.config_file().exists() {
+    // One that cannot be looked at is not absent: reading it says why.
+    if let Ok(false) = daemon.home.config_file().try_exists() {
         return false.into();
     }
     match (draft(daemon), sealed_now(daemon)) {

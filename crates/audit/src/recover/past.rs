@@ -3,18 +3,25 @@
 use std::{collections::BTreeSet, path::Path};
 
 use ledger::{
-    Calls, End, PinResult, Pruned, Report, Scan, Sessions, Signatures, Step, Stop, TailRepaired,
-    Verdict, VerifyOptions, verify,
+    Batch, Calls, End, PinResult, Pruned, Reached, Report, Sessions, TailRepaired, Verdict,
+    VerifyOptions, Witness, verify_with,
 };
-use model::{CallState, Digest, Kind, LogId, Seq, SessionId, SessionState};
+use model::{CallState, Digest, Kind, Seq, SessionId, SessionState};
 
-use crate::{AuditError, OpenCall, OpenRun};
+use crate::{AuditError, OpenCall, OpenRun, create::is_there};
 
 /// What the log says about the time before.
 pub(super) struct Past {
     pub(super) end: End,
     pub(super) next_seq: Seq,
     pub(super) head: Digest,
+    pub(super) root: [u8; 32],
+    pub(super) story: Story,
+}
+
+/// What its records tell. Of the calls only those that are still open are kept, so memory does not grow with the log.
+#[derive(Debug, Default)]
+pub(super) struct Story {
     pub(super) calls: Calls,
     pub(super) sessions: Sessions,
     pub(super) repaired: BTreeSet<(u64, u64, Digest)>,
@@ -23,43 +30,65 @@ pub(super) struct Past {
     pub(super) last_kind: Option<Kind>,
 }
 
+impl Witness for Story {
+    fn batch(&mut self, batch: &Batch<'_>) {
+        for record in batch.records() {
+            self.calls.apply(&record.header, record.place);
+            self.sessions.apply(&record.header, record.place);
+            if record.header.kind != Kind::Commit {
+                self.last_kind = Some(record.header.kind);
+            }
+            if record.header.kind == Kind::Pruned {
+                self.pruned = Pruned::decode(record.body).or(self.pruned);
+            }
+            if record.header.kind == Kind::TailRepaired
+                && let Some(says) = TailRepaired::decode(record.body)
+            {
+                self.repaired
+                    .insert((says.segment, says.offset, says.sha256));
+            }
+            if record.header.kind == Kind::KeyErased {
+                self.erased.extend(record.header.session);
+            }
+        }
+        self.calls.keep_unsettled();
+    }
+}
+
 /// Reads the past, and refuses it if anything acknowledged is not there any more.
-pub(super) fn judge(
-    dir: &Path,
-    log_id: LogId,
-    root: Option<[u8; 32]>,
-) -> Result<(Past, [u8; 32]), AuditError> {
-    // A new log, or one whose daemon died before its first commit: there is nothing yet to be judged.
-    if !dir.join("HEAD").exists()
-        && let (Ok(past), Some(root)) = (read(dir, log_id, Signatures::LastOfEpoch), root)
-        && past.next_seq == 1
-        && past
-            .end
-            .tail
-            .as_ref()
-            .is_none_or(|tail| tail.acknowledged.is_none())
-    {
-        return Ok((past, root));
-    }
-    let report = verify(dir, &VerifyOptions::default());
-    refuse(&report)?;
-    let root = report
-        .root
-        .value()
-        .ok_or_else(|| AuditError::Unknown(report.root.why().unwrap_or_default().to_owned()))?;
-    let past = read(dir, log_id, Signatures::LastOfEpoch)
-        .or_else(|stop| match stop {
-            Stop::Unsigned => read(dir, log_id, Signatures::All),
-            Stop::Bad(_) | Stop::Unknown(_) | Stop::Io { .. } => Err(stop),
-        })
-        .map_err(|stop| AuditError::Read(stop.into()))?;
-    // Both passes must have come to the same end, or the writer would go on in the wrong place.
-    if past.next_seq != report.last_seq.map_or(1, |last| last + 1) {
-        return Err(AuditError::Unknown(
-            "the log was read twice and ended in different places".to_owned(),
-        ));
-    }
-    Ok((past, root.to_bytes()))
+pub(super) fn judge(dir: &Path, origin: Option<[u8; 32]>) -> Result<Past, AuditError> {
+    let judged = verify_with::<Story>(dir, &VerifyOptions::default());
+    let root = match origin {
+        // A new log, or one whose daemon died before its first commit: there is nothing yet to be judged.
+        Some(root) if has_no_commit(dir, judged.reached.as_ref())? => root,
+        Some(_) | None => {
+            refuse(&judged.report)?;
+            let root = judged.report.root;
+            let unknown = root.why().unwrap_or_default().to_owned();
+            let root = root.value().ok_or(AuditError::Unknown(unknown))?;
+            root.to_bytes()
+        }
+    };
+    let Some(reached) = judged.reached else {
+        return Err(AuditError::Unknown("its end was not reached".to_owned()));
+    };
+    Ok(Past {
+        end: reached.end,
+        next_seq: reached.next_seq,
+        head: reached.head,
+        root,
+        story: judged.witness,
+    })
+}
+
+/// Tells whether no record was ever acknowledged, as far as anything here shows.
+fn has_no_commit(dir: &Path, reached: Option<&Reached>) -> Result<bool, AuditError> {
+    let Some(reached) = reached.filter(|reached| reached.next_seq == 1) else {
+        return Ok(false);
+    };
+    let pinned = is_there(&dir.join("HEAD"))?;
+    let tail = reached.end.tail.as_ref();
+    Ok(!pinned && tail.is_none_or(|tail| tail.acknowledged.is_none()))
 }
 
 /// Maps a negative verdict to the reason why the log is not opened.
@@ -98,51 +127,6 @@ pub(crate) fn refuse(report: &Report) -> Result<(), AuditError> {
             _,
         ) => Ok(()),
     }
-}
-
-fn read(dir: &Path, log_id: LogId, signatures: Signatures) -> Result<Past, Stop> {
-    let mut scan = Scan::new(dir, log_id, signatures);
-    let (mut calls, mut sessions) = (Calls::default(), Sessions::default());
-    let (mut repaired, mut erased) = (BTreeSet::new(), BTreeSet::new());
-    let mut last_kind = None;
-    let mut pruned = None;
-    let end = loop {
-        match scan.step()? {
-            Step::Batch(batch) => {
-                for record in batch.records() {
-                    calls.apply(&record.header, record.place);
-                    sessions.apply(&record.header, record.place);
-                    if record.header.kind != Kind::Commit {
-                        last_kind = Some(record.header.kind);
-                    }
-                    if record.header.kind == Kind::Pruned {
-                        pruned = Pruned::decode(record.body).or(pruned);
-                    }
-                    if record.header.kind == Kind::TailRepaired
-                        && let Some(says) = TailRepaired::decode(record.body)
-                    {
-                        repaired.insert((says.segment, says.offset, says.sha256));
-                    }
-                }
-                let gone = batch.records().filter(|r| r.header.kind == Kind::KeyErased);
-                erased.extend(gone.filter_map(|record| record.header.session));
-                // Only what is still open is needed, so memory does not grow with the log.
-                calls.keep_unsettled();
-            }
-            Step::End(end) => break end,
-        }
-    };
-    Ok(Past {
-        end,
-        next_seq: scan.next_seq(),
-        head: scan.head(),
-        calls,
-        sessions,
-        repaired,
-        erased,
-        pruned,
-        last_kind,
-    })
 }
 
 pub(super) fn open_calls(calls: &Calls) -> Vec<OpenCall> {

@@ -15,4 +15,5 @@ mod recovery;
 mod roots;
 mod tampering;
 mod threads;
+mod unreadable;
 mod world;

@@ -257,3 +257,30 @@ fn pin_of(copy: &Path, audit: &audit::Audit, head: audit::HeadPoint) -> std::pat
     file.write_all(pin.to_string().as_bytes()).unwrap();
     path
 }
+
+#[test]
+fn opening_a_log_reads_it_once() {
+    let world = World::new();
+    world.write_long_log();
+    let written: u64 = world
+        .files()
+        .iter()
+        .map(|file| fs::metadata(file).unwrap().len())
+        .sum();
+    let Some(before) = read_by_this_thread() else {
+        return;
+    };
+
+    let opened = world.try_open().unwrap();
+
+    let read = read_by_this_thread().unwrap() - before;
+    drop(opened);
+    assert!(read < written * 3 / 2, "{read} bytes read of {written}");
+}
+
+/// From proc(5), where there is one.
+fn read_by_this_thread() -> Option<u64> {
+    let io = fs::read_to_string("/proc/thread-self/io").ok()?;
+    let rchar = io.lines().find_map(|line| line.strip_prefix("rchar: "))?;
+    rchar.parse().ok()
+}

@@ -48,6 +48,13 @@ impl Scan {
         numbers(&path, ".seg").map_err(|source| Stop::Io { path, source })
     }
 
+    /// Tells whether there is such a segment. One that cannot be looked at is not absent.
+    fn is_there(&self, index: u64) -> Result<bool, Stop> {
+        let path = segment_file(&self.dir, index);
+        path.try_exists()
+            .map_err(|source| Stop::Io { path, source })
+    }
+
     fn begin_at(&mut self, certificate: Certificate) -> Result<(), Stop> {
         let bad = |what: &str| Stop::Bad(FirstBad::in_file(certificate.name(), what));
         self.frames = certificate
@@ -63,7 +70,7 @@ impl Scan {
                 .ok_or_else(|| bad("it carries no daemon run"))?,
         );
         let (index, prev) = (certificate.segment, certificate.prev);
-        if !segment_file(&self.dir, index).exists() {
+        if !self.is_there(index)? {
             return Err(Stop::Bad(FirstBad::in_file(
                 format!("seg/{index:010}.seg"),
                 "the segment is missing",
@@ -128,7 +135,7 @@ impl Scan {
     /// Opens a segment as it is now, at `base`.
     pub(super) fn load(&mut self, index: u64, base: usize) -> Result<(), Stop> {
         // Asked before reading: if the next segment is there already, this one is complete.
-        self.sealed = segment_file(&self.dir, index + 1).exists();
+        self.sealed = self.is_there(index + 1)?;
         let path = segment_file(&self.dir, index);
         let window = Window::open(&path, base).map_err(|source| {
             if source.kind() != io::ErrorKind::FileTooLarge {
@@ -150,7 +157,7 @@ impl Scan {
 
     /// Reads the segment again if the next one has appeared since; true if it did.
     pub(super) fn reload_if_followed(&mut self) -> Result<bool, Stop> {
-        if !segment_file(&self.dir, self.index + 1).exists() {
+        if !self.is_there(self.index + 1)? {
             return Ok(false);
         }
         self.load(self.index, self.offset)?;
@@ -166,9 +173,7 @@ impl Scan {
             self.index + 1
         };
         // One more may have been made since: then it is not missing, only newer than this look.
-        if highest.is_none_or(|highest| highest < missing)
-            || segment_file(&self.dir, missing).exists()
-        {
+        if highest.is_none_or(|highest| highest < missing) || self.is_there(missing)? {
             return Ok(());
         }
         let file = format!("seg/{missing:010}.seg");
