@@ -1,15 +1,16 @@
 //! A closer look at few processes: what they were started with, where they live, whom they talk to.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     io,
 };
 
-use model::{Foreign, Known};
-use sys::procfs::{File, Link};
+use model::{Foreign, Known, ProcessId};
+use sys::procfs::{DescriptorInfo, File, Link, PipeProbe};
 
 use crate::{
     Access, Activity, Closer, Descriptor, Look, Snapshot, Source, Target,
+    crew::{self, Memory},
     descriptor::numbered,
     pass::{entry, why},
     tcp, waits,
@@ -17,97 +18,183 @@ use crate::{
 
 /// Looks closer at these processes of `snapshot`, which gets their full identities too.
 ///
-/// One that has ended since, or whose number another process has now, keeps what was seen of it.
+/// One that has ended since, or whose number another process has now, keeps what was seen of it. One whose
+/// memory the kernel does not answer for is looked at without it.
 pub fn closer<S: Source>(source: &S, snapshot: &mut Snapshot, pids: &BTreeSet<u32>) {
-    let mut seen_namespaces: BTreeSet<u64> = snapshot
-        .tcp
+    let wanted: BTreeMap<u32, Wanted> = pids
         .iter()
-        .map(|socket| socket.network_namespace)
+        .filter_map(|pid| Some((*pid, wanted(snapshot, *pid)?)))
         .collect();
-    for pid in pids {
-        if let Err(error) = look(source, snapshot, *pid, &mut seen_namespaces)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            snapshot
+    for (pid, seen) in all(source, wanted) {
+        match seen {
+            Ok(seen) => put(snapshot, pid, seen),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => snapshot
                 .unreadable
-                .push(entry(Some(*pid), "closer look", &error));
+                .push(entry(Some(pid), "closer look", &error)),
         }
     }
+    add_inet(source, snapshot, pids);
     add_activity(source, snapshot);
     snapshot.complete = snapshot.unreadable.is_empty();
     snapshot.finished_at = source.now().wall;
 }
 
-fn look<S: Source>(
-    source: &S,
-    snapshot: &mut Snapshot,
-    pid: u32,
-    seen_namespaces: &mut BTreeSet<u64>,
-) -> io::Result<()> {
-    let Some(process) = snapshot.process_mut(pid) else {
-        return Ok(());
-    };
+/// What to look at, as the look before saw it.
+struct Wanted {
+    id: ProcessId,
+    descriptors: Vec<u32>,
+    /// Pipes it reads from that nobody has asked yet, with the descriptor to ask through.
+    pipes: Vec<(u32, u64)>,
+}
+
+/// What a closer look at one process showed.
+struct Seen {
+    id: ProcessId,
+    details: Closer,
+    descriptors: Vec<(u32, DescriptorInfo)>,
+    pipes: Vec<(u64, PipeProbe)>,
+    /// Its memory did not answer.
+    silent: bool,
+}
+
+fn wanted(snapshot: &Snapshot, pid: u32) -> Option<Wanted> {
+    let process = snapshot.process(pid)?;
     if process.is_zombie() || process.kernel_thread || process.closer.is_some() {
-        return Ok(());
+        return None;
     }
+    let unasked = |(_, inode): &(u32, u64)| {
+        let pipe = snapshot.pipe(*inode);
+        pipe.is_some_and(|pipe| pipe.hung_up.value().is_none())
+    };
+    Some(Wanted {
+        id: process.id.clone(),
+        descriptors: process.open().map(|open| open.fd).collect(),
+        pipes: process
+            .open()
+            .filter_map(read_pipe)
+            .filter(unasked)
+            .collect(),
+    })
+}
+
+/// Looks at these, in the order of their numbers.
+fn all<S: Source>(source: &S, wanted: BTreeMap<u32, Wanted>) -> Vec<(u32, io::Result<Seen>)> {
+    let pids = wanted.keys().copied().collect();
+    let source = source.clone();
+    crew::looks(pids, move |pid, memory| {
+        let gone = || io::Error::from(io::ErrorKind::NotFound);
+        look(&source, pid, wanted.get(&pid).ok_or_else(gone)?, memory)
+    })
+}
+
+fn look<S: Source>(source: &S, pid: u32, wanted: &Wanted, memory: Memory) -> io::Result<Seen> {
     let look = source.process(pid)?;
     let id = source.identity(pid)?;
     // The folder was open before the identity was taken and still answers after it: both are of one process.
     let stat = look.stat()?;
-    if stat.start_ticks != process.id.start_ticks || !id.same(&process.id) || stat.state.is_dead() {
+    if stat.start_ticks != wanted.id.start_ticks || !id.same(&wanted.id) || stat.state.is_dead() {
         return Err(io::ErrorKind::NotFound.into());
     }
-    let namespace = look.link(Link::NetworkNamespace).and_then(|text| {
+    let info = |fd: &u32| Some((*fd, look.descriptor_info(*fd).ok()?));
+    let ask = |(fd, inode): &(u32, u64)| Some((*inode, look.probe_pipe(*fd, *inode).ok()?));
+    Ok(Seen {
+        id,
+        details: details(&look, memory),
+        descriptors: wanted.descriptors.iter().filter_map(info).collect(),
+        pipes: wanted.pipes.iter().filter_map(ask).collect(),
+        silent: memory == Memory::Left,
+    })
+}
+
+fn details<L: Look>(look: &L, memory: Memory) -> Closer {
+    let namespace = |link, start: &[u8]| {
         let bad = || io::Error::from(io::ErrorKind::InvalidData);
-        numbered(&text, b"net:[").ok_or_else(bad)
-    });
-    process.closer = Some(Closer {
-        env_names: known(look.read(File::Environment).map(|content| names(&content))),
+        known(
+            look.link(link)
+                .and_then(|text| numbered(&text, start).ok_or_else(bad)),
+        )
+    };
+    let status = look.read(File::Status);
+    let of_status = |error: &io::Error| io::Error::new(error.kind(), why(error));
+    let status = || status.as_ref().map_err(of_status);
+    let environment = memory.read(|| look.read(File::Environment));
+    let runnable = look.read(File::SchedulerStatistics);
+    Closer {
+        env_names: known(environment.map(|content| names(&content))),
         cgroup: known(
             look.read(File::ControlGroup)
                 .and_then(|content| cgroup(&content)),
         ),
-        network_namespace: match &namespace {
-            Ok(inode) => Known::Yes(*inode),
-            Err(error) => Known::unknown(why(error)),
-        },
-        exe_id: known(look.exe_id()),
-        withstands_term: known(
-            look.read(File::Status)
-                .and_then(|content| withstands_term(&content)),
-        ),
-        runnable_ms: look
-            .read(File::SchedulerStatistics)
+        network_namespace: namespace(Link::NetworkNamespace, b"net:["),
+        pid_namespace: namespace(Link::PidNamespace, b"pid:["),
+        mount_namespace: namespace(Link::MountNamespace, b"mnt:["),
+        user_namespace: namespace(Link::UserNamespace, b"user:["),
+        namespace_pids: known(status().and_then(|content| namespace_pids(content))),
+        exe_id: known(memory.read(|| look.exe_id())),
+        withstands_term: known(status().and_then(|content| withstands_term(content))),
+        runnable_ms: runnable
             .ok()
             .and_then(|content| waits::runnable_ms(&content)),
         waits: known(
-            look.read(File::SystemCall)
+            memory
+                .read(|| look.read(File::SystemCall))
                 .and_then(|content| waits::parse(&content)),
         ),
-    });
-    let descriptors = match &mut process.descriptors {
-        Known::Yes(descriptors) => descriptors.as_mut_slice(),
-        Known::Unknown { .. } => &mut [],
+    }
+}
+
+/// Adds to a look what a closer one showed.
+fn put(snapshot: &mut Snapshot, pid: u32, seen: Seen) {
+    if seen.silent {
+        let gap = entry(Some(pid), "environment", &crew::no_answer());
+        snapshot.unreadable.push(gap);
+    }
+    for (inode, probe) in seen.pipes {
+        if let Some(pipe) = snapshot.pipe_mut(inode) {
+            pipe.hung_up = Known::Yes(probe.hung_up);
+            pipe.unread_bytes = Known::Yes(probe.unread_bytes);
+        }
+    }
+    let Some(process) = snapshot.process_mut(pid) else {
+        return;
     };
-    for open in descriptors.iter_mut() {
-        if let Ok(info) = look.descriptor_info(open.fd) {
+    process.id = seen.id;
+    process.closer = Some(seen.details);
+    let Known::Yes(descriptors) = &mut process.descriptors else {
+        return;
+    };
+    // Both are in the order of their numbers.
+    let mut infos = seen.descriptors.into_iter().peekable();
+    for open in descriptors {
+        if let Some((_, info)) = infos.next_if(|(fd, _)| *fd == open.fd) {
             let is_socket = matches!(open.target, Target::Socket { .. } | Target::Kernel { .. });
             open.access = open.access.or((!is_socket).then(|| info.access.into()));
             open.close_on_exec = Some(info.close_on_exec);
             open.locked = info.locked;
+            open.wakes_in_ms = info.wakes_in_ms;
         }
     }
-    let input: Vec<(u32, u64)> = descriptors.iter().filter_map(read_pipe).collect();
-    process.id = id;
-    for (fd, inode) in input {
-        probe_pipe(snapshot, &look, fd, inode);
+}
+
+/// Reads the sockets of every network namespace that was not read yet, through one of its processes.
+fn add_inet<S: Source>(source: &S, snapshot: &mut Snapshot, pids: &BTreeSet<u32>) {
+    let mut read: BTreeSet<u64> = snapshot
+        .tcp
+        .iter()
+        .map(|socket| socket.network_namespace)
+        .collect();
+    for pid in pids {
+        let details = snapshot.process(*pid).and_then(|one| one.closer.as_ref());
+        let namespace = details.and_then(|details| details.network_namespace.value());
+        if let Some(namespace) = namespace.copied()
+            && !read.contains(&namespace)
+            && let Ok(look) = source.process(*pid)
+        {
+            read.insert(namespace);
+            inet(&look, snapshot, *pid, namespace);
+        }
     }
-    if let Ok(namespace) = namespace
-        && seen_namespaces.insert(namespace)
-    {
-        inet(&look, snapshot, pid, namespace);
-    }
-    Ok(())
 }
 
 /// Reads the sockets of one network namespace through one of its processes.
@@ -168,22 +255,6 @@ fn read_pipe(open: &Descriptor) -> Option<(u32, u64)> {
     }
 }
 
-/// Asks a pipe that the pass had no reason to ask, since a writer was in sight.
-fn probe_pipe<L: Look>(snapshot: &mut Snapshot, look: &L, fd: u32, inode: u64) {
-    let found = snapshot
-        .pipes
-        .binary_search_by_key(&inode, |pipe| pipe.inode);
-    let Some(pipe) = found.ok().and_then(|at| snapshot.pipes.get_mut(at)) else {
-        return;
-    };
-    if pipe.hung_up.value().is_none()
-        && let Ok(probe) = look.probe_pipe(fd, inode)
-    {
-        pipe.hung_up = Known::Yes(probe.hung_up);
-        pipe.unread_bytes = Known::Yes(probe.unread_bytes);
-    }
-}
-
 fn known<T>(read: io::Result<T>) -> Known<T> {
     read.map_or_else(|error| Known::unknown(why(&error)), Known::Yes)
 }
@@ -225,6 +296,17 @@ fn withstands_term(content: &[u8]) -> io::Result<bool> {
     Ok((mask("SigIgn:")? | mask("SigBlk:")?) & term != 0)
 }
 
+/// The numbers it has, from the reader's namespace to its own (proc_pid_status(5), `NSpid`).
+fn namespace_pids(content: &[u8]) -> io::Result<Vec<u32>> {
+    let text = String::from_utf8_lossy(content);
+    let line = text.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let pids = line.map(|line| line.split_ascii_whitespace().map(str::parse).collect());
+    match pids {
+        Some(Ok(pids)) => Ok(pids),
+        Some(Err(_)) | None => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
 /// signal(7), the same on all architectures.
 const SIGTERM: u32 = 15;
 
@@ -250,6 +332,14 @@ mod tests {
         assert!(status(0x4000, 0) && status(0, 0x4000));
         assert!(!status(0x2000, 0x8001));
         assert!(withstands_term(b"nonsense").is_err());
+    }
+
+    #[test]
+    fn a_process_in_a_namespace_has_a_number_of_each() {
+        let pids = |line: &str| namespace_pids(format!("Name:\tx\n{line}\n").as_bytes());
+
+        assert_eq!(pids("NSpid:\t4242\t7\t1").unwrap(), [4242, 7, 1]);
+        assert!(pids("NSpid:\tx").is_err() && pids("Pid:\t7").is_err());
     }
 
     #[test]

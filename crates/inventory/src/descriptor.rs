@@ -18,6 +18,9 @@ pub struct Descriptor {
     /// Whether its process holds a lock on the file through it; seen by a closer look only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
+    /// When its timer goes off, if it is one that was set; seen by a closer look only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wakes_in_ms: Option<u64>,
     /// What it is open on.
     #[serde(flatten)]
     pub target: Target,
@@ -119,6 +122,7 @@ impl From<RawDescriptor> for Descriptor {
             access: raw.access.map(Access::from),
             close_on_exec: None,
             locked: false,
+            wakes_in_ms: None,
             target: target(&raw.target),
         }
     }

@@ -6,6 +6,7 @@
 //! are apart: a [`Source`] brings bytes, so that recorded trees can be judged like live ones.
 
 mod closer;
+mod crew;
 mod descriptor;
 mod pass;
 mod portable;

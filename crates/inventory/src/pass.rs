@@ -1,11 +1,6 @@
 //! One pass over all processes.
 
-use std::{
-    io,
-    panic::resume_unwind,
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
-};
+use std::io;
 
 use model::{Foreign, Known, ProcessId, Stamp, redact};
 use sys::{
@@ -14,13 +9,17 @@ use sys::{
 };
 
 use crate::{
-    Descriptor, Look, Process, SCHEMA, Snapshot, Source, Unreadable, terminal, users::Users, wires,
+    Descriptor, Look, Process, SCHEMA, Snapshot, Source, Unreadable,
+    crew::{self, Memory},
+    terminal,
+    users::Users,
+    wires,
 };
 
 /// Looks at every process once and joins the ends of what they hold.
 ///
 /// A process that ends under the look is left out: it is not there any more, which is not the same as not
-/// being readable.
+/// being readable. One that the kernel does not answer for is listed with what could be read of it.
 ///
 /// # Errors
 /// The processes cannot be listed, or there is no boot id: nothing at all is known then.
@@ -28,14 +27,8 @@ pub fn take<S: Source>(source: &S) -> io::Result<Snapshot> {
     let began = source.now();
     let boot_id = source.boot_id()?;
     let users = Users::parse(&source.passwd().unwrap_or_default());
-    let mut unreadable = Vec::new();
-    let mut processes = Vec::new();
     let pids = source.pids()?;
-    let read = |pids: &[u32]| some(source, &boot_id, &users, pids);
-    for (seen, gaps) in in_parallel(&pids, read) {
-        processes.extend(seen);
-        unreadable.extend(gaps);
-    }
+    let (processes, mut unreadable) = all(source, &boot_id, users, pids);
     match source.blind_spot() {
         Ok(None) => {}
         Ok(Some(why)) => unreadable.push(Unreadable {
@@ -68,21 +61,25 @@ pub fn take<S: Source>(source: &S) -> io::Result<Snapshot> {
     Ok(snapshot)
 }
 
-/// What was read of some processes, and what could not be.
-type Seen = (Vec<Process>, Vec<Unreadable>);
-
-/// Fewer are read before another thread has started.
-const WORTH_A_THREAD: usize = 64;
-
-/// Small enough that both threads end together, large enough that they seldom meet.
-const CHUNK: usize = 32;
+/// What was read of one process, and what could not be.
+type Seen = io::Result<(Process, Vec<Unreadable>)>;
 
 /// Looks at these processes, in their order.
-fn some<S: Source>(source: &S, boot_id: &str, users: &Users, pids: &[u32]) -> Seen {
+fn all<S: Source>(
+    source: &S,
+    boot_id: &str,
+    users: Users,
+    pids: Vec<u32>,
+) -> (Vec<Process>, Vec<Unreadable>) {
+    let (source, boot_id) = (source.clone(), boot_id.to_owned());
+    let look = move |pid, memory| process(&source, &boot_id, &users, pid, memory);
     let (mut processes, mut unreadable) = (Vec::with_capacity(pids.len()), Vec::new());
-    for pid in pids.iter().copied() {
-        match process(source, boot_id, users, pid, &mut unreadable) {
-            Ok(process) => processes.push(process),
+    for (pid, seen) in crew::looks(pids, look) {
+        match seen {
+            Ok((process, gaps)) => {
+                processes.push(process);
+                unreadable.extend(gaps);
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => unreadable.push(entry(Some(pid), "process", &error)),
         }
@@ -90,45 +87,7 @@ fn some<S: Source>(source: &S, boot_id: &str, users: &Users, pids: &[u32]) -> Se
     (processes, unreadable)
 }
 
-/// Has two threads read what one would; returns it in the order of the numbers.
-///
-/// Two, since a third gains nothing: the kernel's own locks are what they wait for.
-fn in_parallel(pids: &[u32], read: impl Fn(&[u32]) -> Seen + Sync) -> Vec<Seen> {
-    if pids.len() < WORTH_A_THREAD {
-        return vec![read(pids)];
-    }
-    let next = AtomicUsize::new(0);
-    let chunks: Vec<&[u32]> = pids.chunks(CHUNK).collect();
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = chunks.get(at) else {
-                return done;
-            };
-            done.push((at, read(chunk)));
-        }
-    };
-    let mut all = thread::scope(|scope| {
-        let other = thread::Builder::new().spawn_scoped(scope, work);
-        let mut all = work();
-        // Where no thread can be started, all has been read here.
-        if let Ok(other) = other {
-            all.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
-        }
-        all
-    });
-    all.sort_unstable_by_key(|(at, _)| *at);
-    all.into_iter().map(|(_, seen)| seen).collect()
-}
-
-fn process<S: Source>(
-    source: &S,
-    boot_id: &str,
-    users: &Users,
-    pid: u32,
-    unreadable: &mut Vec<Unreadable>,
-) -> io::Result<Process> {
+fn process<S: Source>(source: &S, boot_id: &str, users: &Users, pid: u32, memory: Memory) -> Seen {
     let look = source.process(pid)?;
     let uid = look.owner()?;
     let stat = look.stat()?;
@@ -138,8 +97,8 @@ fn process<S: Source>(
     // A kernel thread has no program, and a zombie none any more: nothing is missing there.
     let runs = !stat.is_kernel_thread() && !stat.state.is_dead();
     let command = if runs {
-        let argv = look
-            .read(File::CommandLine)
+        let argv = memory
+            .read(|| look.read(File::CommandLine))
             .map(|content| command(&content));
         known(argv, "command line", &mut gap)?
     } else {
@@ -163,8 +122,6 @@ fn process<S: Source>(
     } else {
         Known::Yes(Vec::new())
     };
-    // Only of a process that was still there at the end of its own look a gap is a gap.
-    unreadable.append(&mut gaps);
     let id = ProcessId {
         boot_id: boot_id.to_owned(),
         pid,
@@ -172,7 +129,7 @@ fn process<S: Source>(
         pidfd_inode: None,
     };
     let base = fields(id, &stat, now);
-    Ok(Process {
+    let process = Process {
         uid,
         user: users.name(uid),
         command,
@@ -180,7 +137,9 @@ fn process<S: Source>(
         cwd,
         descriptors,
         ..base
-    })
+    };
+    // Only of a process that was still there at the end of its own look a gap is a gap.
+    Ok((process, gaps))
 }
 
 /// Fills what the line of fields says; the rest is not known yet.

@@ -61,6 +61,18 @@ pub struct Closer {
     pub cgroup: Known<Foreign>,
     /// Inode of its network namespace.
     pub network_namespace: Known<u64>,
+    /// Inode of its namespace of process numbers.
+    #[serde(default = "not_asked")]
+    pub pid_namespace: Known<u64>,
+    /// Inode of its mount namespace: paths are to be read within it.
+    #[serde(default = "not_asked")]
+    pub mount_namespace: Known<u64>,
+    /// Inode of its user namespace.
+    #[serde(default = "not_asked")]
+    pub user_namespace: Known<u64>,
+    /// The numbers it has, from the observer's namespace to its own.
+    #[serde(default = "not_asked")]
+    pub namespace_pids: Known<Vec<u32>>,
     /// The file its program was loaded from.
     pub exe_id: Known<ExeId>,
     /// Whether it ignores or blocks SIGTERM. A handler that does nothing cannot be told from one that does.
@@ -74,7 +86,7 @@ pub struct Closer {
     pub waits: Known<Wait>,
 }
 
-fn not_asked() -> Known<Wait> {
+fn not_asked<T>() -> Known<T> {
     Known::unknown("not asked")
 }
 

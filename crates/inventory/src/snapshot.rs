@@ -67,6 +67,14 @@ impl Snapshot {
         self.pipes.get(at)
     }
 
+    pub(crate) fn pipe_mut(&mut self, inode: u64) -> Option<&mut Pipe> {
+        let at = self
+            .pipes
+            .binary_search_by_key(&inode, |pipe| pipe.inode)
+            .ok()?;
+        self.pipes.get_mut(at)
+    }
+
     /// Returns the unix socket with this inode.
     #[must_use]
     pub fn socket(&self, inode: u64) -> Option<&Socket> {

@@ -1,6 +1,6 @@
 //! Where the bytes come from: the live `/proc`, or a recorded one.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use model::{Clock, ExeId, ProcessId, Stamp};
 use sys::{
@@ -11,8 +11,8 @@ use sys::{
     unix_diag::UnixSocket,
 };
 
-/// Brings what is read of the whole machine.
-pub trait Source: Sync {
+/// Brings what is read of the whole machine; a copy brings the same, for a thread that may never come back.
+pub trait Source: Clone + Send + Sync + 'static {
     /// What brings the bytes of one process.
     type Process: Look;
 
@@ -105,9 +105,9 @@ pub trait Look {
 }
 
 /// The machine as it is now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Live {
-    proc: ProcFs,
+    proc: Arc<ProcFs>,
 }
 
 impl Live {
@@ -116,7 +116,8 @@ impl Live {
     /// # Errors
     /// `/proc` is not mounted.
     pub fn open() -> io::Result<Self> {
-        ProcFs::open().map(|proc| Self { proc })
+        let proc = Arc::new(ProcFs::open()?);
+        Ok(Self { proc })
     }
 }
 

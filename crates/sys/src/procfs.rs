@@ -66,6 +66,8 @@ pub struct DescriptorInfo {
     pub close_on_exec: bool,
     /// Whether its process holds a lock on the file through it.
     pub locked: bool,
+    /// When it goes off, if it is a timer that was set (timerfd_create(2)).
+    pub wakes_in_ms: Option<u64>,
 }
 
 /// What reopening the read end of an anonymous pipe showed.
@@ -113,6 +115,10 @@ pub enum Link {
     NetworkNamespace,
     /// The process-number namespace.
     PidNamespace,
+    /// The mount namespace.
+    MountNamespace,
+    /// The user namespace.
+    UserNamespace,
 }
 
 impl File {
@@ -139,6 +145,8 @@ impl Link {
             Self::WorkingFolder => "cwd",
             Self::NetworkNamespace => "ns/net",
             Self::PidNamespace => "ns/pid",
+            Self::MountNamespace => "ns/mnt",
+            Self::UserNamespace => "ns/user",
         }
     }
 }
@@ -315,6 +323,7 @@ impl ProcDir {
             access: access_of(bits),
             close_on_exec: bits & OFlags::CLOEXEC.bits() != 0,
             locked: text.lines().any(|line| line.starts_with("lock:")),
+            wakes_in_ms: text.lines().find_map(timer),
         })
     }
 
@@ -373,6 +382,19 @@ fn opened(result: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
         CALLS.fetch_add(1, Ordering::Relaxed);
     }
     counted(result)
+}
+
+/// Parses `it_value: (seconds, nanoseconds)`, what is left of a timer's time; a timer that is not set has none.
+fn timer(line: &str) -> Option<u64> {
+    let value = line.strip_prefix("it_value: (")?.strip_suffix(')')?;
+    let (seconds, nanos) = value.split_once(", ")?;
+    let (seconds, nanos): (u64, u64) = (seconds.parse().ok()?, nanos.parse().ok()?);
+    let is_set = seconds > 0 || nanos > 0;
+    is_set.then(|| {
+        seconds
+            .saturating_mul(1000)
+            .saturating_add(nanos.div_ceil(1_000_000))
+    })
 }
 
 /// The two lowest bits of the flags (open(2)); `O_PATH` allows neither.

@@ -166,6 +166,7 @@ fn descriptor(file: &Listed<'_>, reading: &BTreeSet<u64>) -> Option<Descriptor> 
         access,
         close_on_exec: None,
         locked: false,
+        wakes_in_ms: None,
         target,
     })
 }

@@ -1,8 +1,13 @@
 //! The look at a recorded machine: what is missing is named, what has ended is not.
 
-use std::{collections::BTreeMap, io};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    sync::{Arc, Condvar, Mutex},
+    time::{Duration, Instant},
+};
 
-use inventory::{Look, Source, take};
+use inventory::{Look, Source, closer, take};
 use model::{ExeId, ProcessId, Stamp, Wall};
 use sys::{
     process::ProcStat,
@@ -17,9 +22,37 @@ struct Recorded {
     command: &'static [u8],
     descriptors: Option<Vec<RawDescriptor>>,
     ends_during_the_look: bool,
+    memory: Memory,
 }
 
-#[derive(Default)]
+/// Memory that answers at once, or that of a process on a dead mount.
+#[derive(Clone, Default)]
+struct Memory {
+    dead: bool,
+    mount: Arc<(Mutex<bool>, Condvar)>,
+}
+
+impl Memory {
+    fn on_a_dead_mount() -> Self {
+        Self {
+            dead: true,
+            ..Self::default()
+        }
+    }
+
+    fn wait(&self) {
+        let (back, told) = &*self.mount;
+        let back = told.wait_while(back.lock().unwrap(), |back| self.dead && !*back);
+        drop(back.unwrap());
+    }
+
+    fn mount_comes_back(&self) {
+        *self.mount.0.lock().unwrap() = true;
+        self.mount.1.notify_all();
+    }
+}
+
+#[derive(Clone, Default)]
 struct Machine {
     processes: BTreeMap<u32, Recorded>,
     blind: Option<&'static str>,
@@ -82,8 +115,13 @@ impl Source for Machine {
         self.processes.get(&pid).cloned().map_or_else(gone, Ok)
     }
 
-    fn identity(&self, _: u32) -> io::Result<ProcessId> {
-        gone()
+    fn identity(&self, pid: u32) -> io::Result<ProcessId> {
+        Ok(ProcessId {
+            boot_id: "boot".to_owned(),
+            pid,
+            start_ticks: 500,
+            pidfd_inode: Some(9),
+        })
     }
 
     fn unix_sockets(&self) -> io::Result<Vec<UnixSocket>> {
@@ -104,7 +142,10 @@ impl Look for Recorded {
         ProcStat::parse(self.stat.as_bytes())
     }
 
-    fn read(&self, _: File) -> io::Result<Vec<u8>> {
+    fn read(&self, file: File) -> io::Result<Vec<u8>> {
+        if matches!(file, File::CommandLine | File::Environment) {
+            self.memory.wait();
+        }
         Ok(self.command.to_vec())
     }
 
@@ -233,4 +274,65 @@ fn a_parent_that_is_younger_than_its_child_is_no_parent() {
     let seen = take(&machine).unwrap();
 
     assert!(seen.ancestors(20).is_empty());
+}
+
+#[test]
+fn a_process_whose_memory_does_not_answer_is_listed_without_it_and_holds_nobody_up() {
+    let memory = Memory::on_a_dead_mount();
+    let hung = Recorded {
+        memory: memory.clone(),
+        ..readable(2_000_000_007, vec![pipe_end(0, 77, Access::Read)])
+    };
+    let machine = Machine::default()
+        .with(2_000_000_007, hung)
+        .with(2_000_000_008, readable(2_000_000_008, Vec::new()));
+    let timed = || {
+        let began = Instant::now();
+        let mut seen = take(&machine).unwrap();
+        let pids: BTreeSet<u32> = machine.processes.keys().copied().collect();
+        closer(&machine, &mut seen, &pids);
+        (seen, began.elapsed())
+    };
+
+    let (first, took) = timed();
+    let (_, again) = timed();
+
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    assert!(again < Duration::from_secs(1), "waited again for {again:?}");
+    assert!(!first.complete);
+    let process = first.process(2_000_000_007).unwrap();
+    assert_eq!(process.open().count(), 1);
+    let details = process.closer.as_ref().unwrap();
+    let why = "the kernel did not answer within 1 s";
+    assert_eq!(process.command.why(), Some(why));
+    assert_eq!(details.env_names.why(), Some(why));
+    let gaps: Vec<(&str, &str)> = first
+        .unreadable
+        .iter()
+        .filter(|gap| gap.pid == Some(2_000_000_007))
+        .map(|gap| (&*gap.what, &*gap.why))
+        .collect();
+    assert!(gaps.contains(&("command line", why)), "{gaps:?}");
+    assert!(gaps.contains(&("environment", why)), "{gaps:?}");
+    let other = first.process(2_000_000_008).unwrap();
+    assert!(other.closer.is_some() && other.command.value().is_some());
+
+    memory.mount_comes_back();
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let answers = || {
+        take(&machine)
+            .unwrap()
+            .process(2_000_000_007)
+            .unwrap()
+            .command
+            .value()
+            .is_some()
+    };
+    while !answers() {
+        assert!(
+            Instant::now() < deadline,
+            "it answers again and is not asked"
+        );
+        std::thread::yield_now();
+    }
 }

@@ -72,6 +72,31 @@ fn a_lock_is_seen_on_the_descriptor_that_holds_it() {
     assert_eq!((before, locked()), (false, true));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_timer_that_was_set_says_when_it_goes_off_and_another_does_not() {
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    };
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC).unwrap();
+    let wakes = || own().descriptor_info(number(&timer)).unwrap().wakes_in_ms;
+
+    let before = wakes();
+    let value = Timespec {
+        tv_sec: 90,
+        tv_nsec: 0,
+    };
+    let once = Itimerspec {
+        it_interval: Timespec::default(),
+        it_value: value,
+    };
+    timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once).unwrap();
+
+    assert_eq!(before, None);
+    assert!((60_000..=90_000).contains(&wakes().unwrap()));
+}
+
 #[test]
 fn a_descriptor_that_became_another_file_is_not_probed() {
     let (reader, _writer) = io::pipe().unwrap();

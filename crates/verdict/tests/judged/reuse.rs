@@ -16,6 +16,7 @@ use testkit::Proof;
 use verdict::{Extent, Input, LogFacts, Suggest, Verdict, judge};
 
 /// The live machine, of which only a few processes are looked at.
+#[derive(Clone)]
 struct Few {
     live: Live,
     pids: Vec<u32>,
