@@ -79,7 +79,10 @@ fn wanted(snapshot: &Snapshot, pid: u32) -> Option<Wanted> {
 }
 
 /// Looks at these, in the order of their numbers.
-fn all<S: Source>(source: &S, wanted: BTreeMap<u32, Wanted>) -> Vec<(u32, io::Result<Seen>)> {
+fn all<S: Source>(
+    source: &S,
+    wanted: BTreeMap<u32, Wanted>,
+) -> impl Iterator<Item = (u32, io::Result<Seen>)> {
     let pids = wanted.keys().copied().collect();
     let source = source.clone();
     crew::looks(pids, move |pid, memory| {
@@ -189,6 +192,7 @@ fn add_inet<S: Source>(source: &S, snapshot: &mut Snapshot, pids: &BTreeSet<u32>
         let namespace = details.and_then(|details| details.network_namespace.value());
         if let Some(namespace) = namespace.copied()
             && !read.contains(&namespace)
+            && holds_others(snapshot, *pid)
             && let Ok(look) = source.process(*pid)
         {
             read.insert(namespace);
@@ -213,6 +217,22 @@ fn inet<L: Look>(look: &L, snapshot: &mut Snapshot, pid: u32, namespace: u64) {
             }
         }
     }
+}
+
+/// Tells whether it holds sockets that are no unix sockets: those of the others are nobody's here.
+fn holds_others(snapshot: &Snapshot, pid: u32) -> bool {
+    let mut open = snapshot
+        .process(pid)
+        .into_iter()
+        .flat_map(crate::Process::open);
+    open.any(|open| match open.target {
+        Target::Socket { inode } => snapshot.socket(inode).is_none(),
+        Target::Pipe { .. }
+        | Target::Null
+        | Target::Terminal { .. }
+        | Target::File { .. }
+        | Target::Kernel { .. } => false,
+    })
 }
 
 /// Adds what the connections of our own network namespace have done; of others the kernel tells us nothing.

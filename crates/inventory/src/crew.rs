@@ -41,7 +41,7 @@ impl Memory {
 pub(crate) fn looks<R: Send + 'static>(
     pids: Vec<u32>,
     look: impl Fn(u32, Memory) -> io::Result<R> + Send + Sync + 'static,
-) -> Vec<(u32, io::Result<R>)> {
+) -> impl Iterator<Item = (u32, io::Result<R>)> {
     let look = Arc::new(look);
     let first = Arc::clone(&look);
     let seen = each(pids.clone(), move |pid| match waiting_for(pid) {
@@ -55,14 +55,13 @@ pub(crate) fn looks<R: Send + 'static>(
         .filter_map(|(pid, seen)| seen.is_none().then_some(*pid))
         .collect();
     let mut again = each(silent, move |pid| look(pid, Memory::Left)).into_iter();
-    let mut answer = |seen: Option<io::Result<R>>| {
+    let mut answer = move |seen: Option<io::Result<R>>| {
         seen.or_else(|| again.next().flatten())
             .unwrap_or_else(|| Err(no_answer()))
     };
     pids.into_iter()
         .zip(seen)
-        .map(|(pid, seen)| (pid, answer(seen)))
-        .collect()
+        .map(move |(pid, seen)| (pid, answer(seen)))
 }
 
 /// Says why there is nothing of a process whose read did not end.

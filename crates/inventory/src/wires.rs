@@ -3,7 +3,7 @@
 //! Sharing an inode is not being connected: only a holder that can *write* is the other end of a reader, and
 //! two processes with the same socket end are on one side.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use model::{Foreign, Known};
 use serde::{Deserialize, Serialize};
@@ -70,23 +70,40 @@ impl Pipe {
 
 /// Collects the holders of every pipe, in one pass over all descriptors.
 pub(crate) fn pipes(processes: &[Process]) -> Vec<Pipe> {
-    let mut found: BTreeMap<u64, Vec<Holder>> = BTreeMap::new();
-    for (process, descriptor) in descriptors(processes) {
-        if let Target::Pipe { inode } = descriptor.target {
-            found.entry(inode).or_default().push(Holder {
-                pid: process.pid(),
-                fd: descriptor.fd,
-                access: descriptor.access.unwrap_or(Access::Neither),
-            });
-        }
-    }
-    let pipe = |(inode, holders)| Pipe {
-        inode,
-        holders,
-        hung_up: Known::unknown("not asked"),
-        unread_bytes: Known::unknown("not asked"),
+    let mut ends: Vec<(u64, Holder)> = descriptors(processes)
+        .filter_map(|(process, descriptor)| match descriptor.target {
+            Target::Pipe { inode } => {
+                let access = descriptor.access.unwrap_or(Access::Neither);
+                Some((inode, holder(process, descriptor.fd, access)))
+            }
+            Target::Socket { .. }
+            | Target::Null
+            | Target::Terminal { .. }
+            | Target::File { .. }
+            | Target::Kernel { .. } => None,
+        })
+        .collect();
+    // A stable sort keeps the holders in the order in which they were seen.
+    ends.sort_by_key(|(inode, _)| *inode);
+    let same = |one: &(u64, Holder), other: &(u64, Holder)| one.0 == other.0;
+    let pipe = |ends: &[(u64, Holder)]| {
+        let (inode, _) = ends.first()?;
+        Some(Pipe {
+            inode: *inode,
+            holders: ends.iter().map(|(_, holder)| holder.clone()).collect(),
+            hung_up: Known::unknown("not asked"),
+            unread_bytes: Known::unknown("not asked"),
+        })
     };
-    found.into_iter().map(pipe).collect()
+    ends.chunk_by(same).filter_map(pipe).collect()
+}
+
+const fn holder(process: &Process, fd: u32, access: Access) -> Holder {
+    Holder {
+        pid: process.pid(),
+        fd,
+        access,
+    }
 }
 
 /// Joins the kernel's list of unix sockets with the descriptors that hold them.
@@ -94,11 +111,8 @@ pub(crate) fn sockets(processes: &[Process], listed: Vec<UnixSocket>) -> Vec<Soc
     let mut held: HashMap<u64, Vec<Holder>> = HashMap::new();
     for (process, descriptor) in descriptors(processes) {
         if let Target::Socket { inode } = descriptor.target {
-            held.entry(inode).or_default().push(Holder {
-                pid: process.pid(),
-                fd: descriptor.fd,
-                access: Access::ReadWrite,
-            });
+            let holder = holder(process, descriptor.fd, Access::ReadWrite);
+            held.entry(inode).or_default().push(holder);
         }
     }
     let mut sockets: Vec<Socket> = listed

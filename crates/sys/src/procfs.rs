@@ -167,7 +167,7 @@ impl ProcFs {
     /// The folder cannot be listed: how many processes there are is then unknown, not zero.
     pub fn pids(&self) -> io::Result<Vec<u32>> {
         let listing = opened(openat(&self.root, ".", FOLDER, Mode::empty())).map_err(lift)?;
-        let mut pids = numbered_entries(&listing)?;
+        let mut pids = numbered_entries(&listing, None)?;
         pids.sort_unstable();
         Ok(pids)
     }
@@ -287,13 +287,33 @@ impl ProcDir {
 
     /// Lists its descriptors. One that is closed meanwhile is left out.
     ///
+    /// Listing the folder is what costs most here (the kernel makes an entry of each number), so where the
+    /// kernel says how many there are they are asked for by number, up to the first number that is free.
+    ///
     /// # Errors
     /// The process is gone, or it is another user's: which descriptors it has is then unknown.
     pub fn descriptors(&self) -> io::Result<Vec<RawDescriptor>> {
         let folder = opened(openat(&self.dir, "fd", FOLDER, Mode::empty())).map_err(lift)?;
         let mut buffer = [0_u8; LONGEST_LINK];
-        let mut found = Vec::new();
-        for fd in numbered_entries(&folder)? {
+        let open = count(&folder).map_err(lift)?;
+        let mut found = Vec::with_capacity(open);
+        let mut next = 0;
+        while found.len() < open {
+            match descriptor(&folder, next, &mut buffer) {
+                Ok(descriptor) => found.push(descriptor),
+                Err(Errno::NOENT) => break,
+                Err(errno) => return Err(lift(errno)),
+            }
+            next += 1;
+        }
+        // As many as before and afterwards: one that was opened in between has not taken another's place.
+        if open > 0 && found.len() == open && count(&folder).map_err(lift)? == open {
+            return Ok(found);
+        }
+        for fd in numbered_entries(&folder, Some(open).filter(|open| *open > 0))? {
+            if fd < next {
+                continue;
+            }
             match descriptor(&folder, fd, &mut buffer) {
                 Ok(descriptor) => found.push(descriptor),
                 Err(Errno::NOENT) => {}
@@ -438,6 +458,11 @@ fn descriptor(
     Ok(RawDescriptor { fd, target, access })
 }
 
+/// How many descriptors a folder of them has: its size since Linux 6.2, and 0 before.
+fn count(folder: &OwnedFd) -> rustix::io::Result<usize> {
+    Ok(usize::try_from(counted(fstat(folder))?.st_size).unwrap_or(0))
+}
+
 fn access(folder: &OwnedFd, fd: u32) -> rustix::io::Result<Access> {
     let mode = counted(statat(folder, DecInt::new(fd), AtFlags::SYMLINK_NOFOLLOW))?.st_mode;
     Ok(match (mode & 0o400 != 0, mode & 0o200 != 0) {
@@ -460,13 +485,16 @@ fn device(number: i32) -> u64 {
 
 /// There is no `/proc` here, so its folder cannot even be opened.
 #[cfg(not(target_os = "linux"))]
-fn numbered_entries(_: &OwnedFd) -> io::Result<Vec<u32>> {
+fn numbered_entries(_: &OwnedFd, _: Option<usize>) -> io::Result<Vec<u32>> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
 /// Lists the entries of a folder whose names are numbers.
+///
+/// A folder that is not known to have so many is asked once more when it gave few: a signal that is pending cuts
+/// a listing short (getdents(2)), and a descriptor that is missing would make an end of file of a living pipe.
 #[cfg(target_os = "linux")]
-fn numbered_entries(folder: &OwnedFd) -> io::Result<Vec<u32>> {
+fn numbered_entries(folder: &OwnedFd, expected: Option<usize>) -> io::Result<Vec<u32>> {
     use std::{mem::MaybeUninit, os::fd::AsFd};
 
     use rustix::fs::RawDir;
@@ -474,9 +502,17 @@ fn numbered_entries(folder: &OwnedFd) -> io::Result<Vec<u32>> {
     let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
     let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
     let mut numbers = Vec::with_capacity(32);
-    // The last of these calls finds nothing more; a folder of more than one buffer costs some further ones.
-    CALLS.fetch_add(2, Ordering::Relaxed);
-    while let Some(entry) = listing.next() {
+    loop {
+        if listing.is_buffer_empty() {
+            if expected.is_some_and(|expected| numbers.len() >= expected) {
+                return Ok(numbers);
+            }
+            // What is next needs a call.
+            CALLS.fetch_add(1, Ordering::Relaxed);
+        }
+        let Some(entry) = listing.next() else {
+            return Ok(numbers);
+        };
         let name = entry
             .map_err(lift)?
             .file_name()
@@ -487,7 +523,6 @@ fn numbered_entries(folder: &OwnedFd) -> io::Result<Vec<u32>> {
             numbers.push(number);
         }
     }
-    Ok(numbers)
 }
 
 const FOLDER: OFlags = OFlags::RDONLY

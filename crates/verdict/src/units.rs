@@ -168,7 +168,9 @@ fn may_be_server(world: &World<'_>, pid: u32) -> bool {
 /// Its input is at its end, nobody is seen to take its output, and its parent is gone: so a server looks that
 /// nobody has configured. One direction alone is not enough: `x | nohup job &` has it too.
 fn lost_both_ends(world: &World<'_>, process: &Process) -> bool {
-    if process.kernel_thread || process.is_zombie() {
+    // Whose child it is comes first: it is told at once, and most processes have their parent.
+    let alone = || matches!(parent(world, process), Parent::Adopter(_));
+    if process.kernel_thread || process.is_zombie() || !alone() {
         return false;
     }
     let end = |way| wire::usual(world.snapshot(), process, way);
@@ -177,7 +179,6 @@ fn lost_both_ends(world: &World<'_>, process: &Process) -> bool {
         && input.seen.state == EndState::Eof
         && output.is_wire()
         && output.seen.state != EndState::Open
-        && matches!(parent(world, process), Parent::Adopter(_))
 }
 
 fn holds_input_of(world: &World<'_>, above: &Process, below: &Process) -> bool {

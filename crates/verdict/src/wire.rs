@@ -125,12 +125,13 @@ fn pipe(snapshot: &Snapshot, inode: u64, access: Option<Access>, way: Way) -> En
         // Asking a write end would mean holding one, and hiding the end of the pipe from its reader.
         Way::Out => None,
     };
-    let all_seen = snapshot.all_holders_seen();
+    // Asked last: it goes through all processes, and few pipes have no holder.
+    let all_seen = || snapshot.all_holders_seen();
     (end.seen.state, end.seen.proof) = match (asked, end.seen.holders.is_empty()) {
         (Some(true), _) => (EndState::Eof, Some(Proof::PipeHup)),
         (Some(false), false) | (None, false) => (EndState::Open, Some(Proof::HolderScan)),
         (Some(false), true) => (EndState::Open, Some(Proof::PipeHup)),
-        (None, true) if all_seen => (EndState::Eof, Some(Proof::HolderScan)),
+        (None, true) if all_seen() => (EndState::Eof, Some(Proof::HolderScan)),
         (None, true) => (EndState::Unknown, None),
     };
     end

@@ -37,6 +37,40 @@ fn the_two_ends_of_a_pipe_are_told_apart_by_their_access() {
     assert_eq!(inode(number(&reader)), inode(number(&writer)));
 }
 
+/// One that is opened far above the others is found all the same, and so are those below it.
+#[test]
+fn every_descriptor_is_listed_with_and_without_gaps_between_them() {
+    let listed = || -> Vec<u32> {
+        own()
+            .descriptors()
+            .unwrap()
+            .iter()
+            .map(|one| one.fd)
+            .collect()
+    };
+    let entries = || -> Vec<u32> {
+        let names = fs::read_dir("/proc/self/fd").unwrap().flatten();
+        let mut all: Vec<u32> = names
+            .filter_map(|name| name.file_name().to_str()?.parse().ok())
+            .collect();
+        all.sort_unstable();
+        all
+    };
+    // What is open while they look differs by what each of them opens for that.
+    let misses = || entries().iter().any(|fd| *fd > 8 && !listed().contains(fd));
+    assert!(!misses());
+
+    let file = fs::File::open("/dev/null").unwrap();
+    let far: Vec<OwnedFd> = [40, 90, 200]
+        .into_iter()
+        .map(|at| rustix::io::fcntl_dupfd_cloexec(&file, at).unwrap())
+        .collect();
+
+    assert!(!misses());
+    assert!(listed().is_sorted());
+    assert!(far.iter().all(|fd| listed().contains(&number(fd))));
+}
+
 #[test]
 fn a_pipe_hangs_up_only_when_its_last_writer_is_gone_and_keeps_its_bytes() {
     let (reader, mut writer) = io::pipe().unwrap();
