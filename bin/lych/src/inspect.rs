@@ -1,7 +1,7 @@
 //! `lych inspect PID`: what a person reads about one process before deciding.
 
 use clap::Args;
-use inventory::{Closer as Details, Descriptor, Holder, Process, Snapshot, Target};
+use inventory::{Closer as Details, Descriptor, Holder, Process, Snapshot, Target, Wait};
 use model::{Exit, Explain, Fault, Foreign, Home, Known};
 use serde_json::json;
 use verdict::{Evidence, EvidenceStrength, Extent, Finding};
@@ -121,7 +121,49 @@ fn more(details: &Details) -> Vec<(&'static str, String)> {
         }
         Known::Unknown { unknown } => format!("not readable: {unknown}"),
     };
-    vec![("cgroup", known(&details.cgroup)), ("variables", names)]
+    let inode = |value: &Known<u64>| match value {
+        Known::Yes(inode) => inode.to_string(),
+        Known::Unknown { .. } => "?".to_owned(),
+    };
+    let namespaces = format!(
+        "net {}, pid {}, mnt {}, user {}",
+        inode(&details.network_namespace),
+        inode(&details.pid_namespace),
+        inode(&details.mount_namespace),
+        inode(&details.user_namespace)
+    );
+    let mut more = vec![
+        ("cgroup", known(&details.cgroup)),
+        ("spaces", namespaces),
+        ("waits", waits(&details.waits).to_owned()),
+        ("variables", names),
+    ];
+    if let Known::Yes(at) = details.last_ran {
+        more.insert(2, ("last ran", at.to_string()));
+    }
+    if let Known::Yes(pids) = &details.namespace_pids
+        && let [_, inner @ ..] = pids.as_slice()
+        && !inner.is_empty()
+    {
+        let inner: Vec<String> = inner.iter().map(ToString::to_string).collect();
+        more.push((
+            "inside",
+            format!("pid {} of its own namespace", inner.join(", ")),
+        ));
+    }
+    more
+}
+
+/// What its main thread waits for, in words.
+fn waits(wait: &Known<Wait>) -> &str {
+    match wait {
+        Known::Yes(Wait::Nothing) => "for nothing: it runs",
+        Known::Yes(Wait::Others) => "for others only",
+        Known::Yes(Wait::OthersOrTime { .. }) => "for others, or until a time: it wakes by itself",
+        Known::Yes(Wait::Time) => "until a time: it wakes by itself",
+        Known::Yes(Wait::Unclear) => "for what its call does not tell",
+        Known::Unknown { unknown } => unknown,
+    }
 }
 
 fn known(value: &Known<Foreign>) -> String {
@@ -207,7 +249,10 @@ fn descriptor(snapshot: &Snapshot, pid: u32, open: &Descriptor) -> String {
         } => format!("{path} (deleted)"),
         Target::Kernel { name } => name.to_string(),
     };
-    format!("  {:>4} {access:<2} {what}", open.fd)
+    let wakes = open
+        .wakes_in_ms
+        .map_or_else(String::new, |millis| format!(", goes off in {millis} ms"));
+    format!("  {:>4} {access:<2} {what}{wakes}", open.fd)
 }
 
 fn pipe(snapshot: &Snapshot, pid: u32, open: &Descriptor, inode: u64) -> String {

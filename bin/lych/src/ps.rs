@@ -5,7 +5,7 @@ pub(crate) mod words;
 use std::{cmp::Reverse, collections::HashMap};
 
 use clap::Args;
-use model::{Exit, Explain, Home};
+use model::{Exit, Explain, Home, Known};
 use verdict::{Confidence, EndState, Extent, Finding, Report, Verdict, command_text};
 
 use crate::{
@@ -255,9 +255,14 @@ fn owner(finding: &Finding) -> Vec<String> {
             .map(ToString::to_string)
             .collect();
         let state = match (owner.alive, &owner.stuck_since) {
-            (false, _) => "is dead",
-            (true, Some(_)) => "is stopped",
-            (true, None) => "lives",
+            (false, _) => "is dead".to_owned(),
+            (true, Some(Known::Yes(since))) => {
+                let observed = finding.root.observed_at.millis();
+                let stuck = observed.saturating_sub(since.millis());
+                format!("is stuck for {}", age(stuck))
+            }
+            (true, Some(Known::Unknown { .. })) => "is stuck".to_owned(),
+            (true, None) => "lives".to_owned(),
         };
         format!("owner pid {} {state}: {}", owner.pid, command.join(" "))
     });

@@ -5,7 +5,7 @@ use std::{
     io,
 };
 
-use model::{Foreign, Known, ProcessId};
+use model::{Foreign, Known, ProcessId, Wall};
 use sys::procfs::{DescriptorInfo, File, Link, PipeProbe};
 
 use crate::{
@@ -103,7 +103,10 @@ fn look<S: Source>(source: &S, pid: u32, wanted: &Wanted, memory: Memory) -> io:
     let ask = |(fd, inode): &(u32, u64)| Some((*inode, look.probe_pipe(*fd, *inode).ok()?));
     Ok(Seen {
         id,
-        details: details(&look, memory),
+        details: Closer {
+            last_ran: known(last_ran(source, &look)),
+            ..details(&look, memory)
+        },
         descriptors: wanted.descriptors.iter().filter_map(info).collect(),
         pipes: wanted.pipes.iter().filter_map(ask).collect(),
         silent: memory == Memory::Left,
@@ -135,6 +138,7 @@ fn details<L: Look>(look: &L, memory: Memory) -> Closer {
         user_namespace: namespace(Link::UserNamespace, b"user:["),
         namespace_pids: known(status().and_then(|content| namespace_pids(content))),
         exe_id: known(memory.read(|| look.exe_id())),
+        last_ran: Known::unknown("not asked"),
         withstands_term: known(status().and_then(|content| withstands_term(content))),
         runnable_ms: runnable
             .ok()
@@ -145,6 +149,16 @@ fn details<L: Look>(look: &L, memory: Memory) -> Closer {
                 .and_then(|content| waits::parse(&content)),
         ),
     }
+}
+
+/// Our own thread runs now: what lies between is how long ago the other's did.
+fn last_ran<S: Source>(source: &S, look: &S::Process) -> io::Result<Wall> {
+    let ran = look.last_ran()?;
+    let own = source.process(std::process::id())?.last_ran()?;
+    let now = source.now().wall.millis();
+    Ok(Wall::from_millis(
+        now.saturating_sub(own.saturating_sub(ran)),
+    ))
 }
 
 /// Adds to a look what a closer one showed.

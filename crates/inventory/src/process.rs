@@ -81,6 +81,9 @@ pub struct Closer {
     /// gets little of one and still shows here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runnable_ms: Option<u64>,
+    /// When any of its threads last ran, to within seconds: of a stopped one, when it was stopped.
+    #[serde(default = "not_asked")]
+    pub last_ran: Known<Wall>,
     /// What its main thread waits for.
     #[serde(default = "not_asked")]
     pub waits: Known<Wait>,
@@ -118,6 +121,19 @@ impl Process {
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stat.starts_with(['T', 't'])
+    }
+
+    /// Tells whether it waits in the kernel for something that no signal ends, as for a dead disk.
+    #[must_use]
+    pub fn is_uninterruptible(&self) -> bool {
+        self.stat.starts_with('D')
+    }
+
+    /// Returns for how long none of its threads has run, where that was seen.
+    #[must_use]
+    pub fn still_for_ms(&self) -> Option<u64> {
+        let ran = self.closer.as_ref()?.last_ran.value()?;
+        Some(self.observed_at.millis().saturating_sub(ran.millis()))
     }
 
     /// Returns its descriptors, none where they could not be read.

@@ -100,6 +100,11 @@ pub trait Look {
     /// Returns what the kernel tells of its descriptor `fd`.
     fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo>;
 
+    /// Returns when any of its threads last ran, on the scheduler's own clock.
+    fn last_ran(&self) -> io::Result<u64> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Asks the pipe behind its descriptor `fd` whether anybody can still write into it.
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe>;
 }
@@ -192,6 +197,10 @@ impl Look for ProcDir {
 
     fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
         Self::descriptor_info(self, fd)
+    }
+
+    fn last_ran(&self) -> io::Result<u64> {
+        Self::last_ran(self)
     }
 
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {

@@ -271,6 +271,27 @@ impl ProcDir {
         Ok(buffer.get(..length).unwrap_or_default().to_vec())
     }
 
+    /// Returns when any of its threads last ran, on the scheduler's own clock, in milliseconds.
+    ///
+    /// A process that is stopped ran last when it stopped, and one that waits when it began to wait. The clock
+    /// leaves out what a virtual machine did not get, so it is only to be compared with another reading of it.
+    ///
+    /// # Errors
+    /// The process is gone, or this kernel does not tell (`CONFIG_SCHED_DEBUG`).
+    pub fn last_ran(&self) -> io::Result<u64> {
+        let tasks = opened(openat(&self.dir, "task", FOLDER, Mode::empty())).map_err(lift)?;
+        let mut last = None;
+        for thread in numbered_entries(&tasks, None)? {
+            match started_running(&tasks, thread) {
+                Ok(at) => last = last.max(Some(at)),
+                // A thread may end, and its process goes on.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        last.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
     /// Returns the file its program was loaded from.
     ///
     /// The one place that follows a link: a running program's file is mapped, so it answers.
@@ -402,6 +423,34 @@ fn opened(result: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
         CALLS.fetch_add(1, Ordering::Relaxed);
     }
     counted(result)
+}
+
+/// Reads when a thread was last put on a processor (the kernel's `kernel/sched/debug.c`: `se.exec_start`).
+fn started_running(tasks: &OwnedFd, thread: u32) -> io::Result<u64> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let file = opened(openat(
+        tasks,
+        format!("{thread}/sched"),
+        flags,
+        Mode::empty(),
+    ));
+    let file = file.map_err(|errno| match errno {
+        // The thread was listed: it is the file that there is none of.
+        Errno::NOENT if is_there(tasks, thread) => io::ErrorKind::Unsupported.into(),
+        errno => lift(errno),
+    })?;
+    let mut buffer = [0_u8; 1024];
+    let length = counted(rustix::io::read(&file, &mut buffer)).map_err(lift)?;
+    let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix("se.exec_start")?.split_once(':'));
+    let whole = value.and_then(|(_, value)| value.trim().split('.').next()?.parse().ok());
+    whole.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+fn is_there(tasks: &OwnedFd, thread: u32) -> bool {
+    counted(statat(tasks, DecInt::new(thread), AtFlags::empty())).is_ok()
 }
 
 /// Parses `it_value: (seconds, nanoseconds)`, what is left of a timer's time; a timer that is not set has none.

@@ -167,6 +167,18 @@ impl<'a, 'b> Case<'a, 'b> {
     /// Adds which of its processes will do something without being asked.
     pub(crate) fn note_waits(&mut self, processes: &[&Process]) {
         for process in processes {
+            let timer = process
+                .open()
+                .filter_map(|open| Some((open.wakes_in_ms?, open.fd)))
+                .min();
+            if let Some((millis, fd)) = timer {
+                let what = format!(
+                    "pid {} will wake by itself: its timer at descriptor {fd} goes off in {millis} ms",
+                    process.pid()
+                );
+                self.note(EvidenceSource::Proc, EvidenceStrength::Strong, what);
+                continue;
+            }
             let wait = process
                 .closer
                 .as_ref()
@@ -199,14 +211,46 @@ impl<'a, 'b> Case<'a, 'b> {
 
     /// Says who uses it.
     pub(crate) fn owned_by(&mut self, process: &Process) {
+        let stuck = self.stuck(process);
         self.owner = Some(Owner {
             pid: process.pid(),
             command: process.command.clone(),
             alive: true,
-            stuck_since: process
-                .is_stopped()
-                .then(|| Known::unknown("it was already stopped at the first look")),
+            stuck_since: stuck.map(|stuck| stuck.since),
         });
+    }
+
+    /// Tells whether a client does not do its part, and since when.
+    ///
+    /// A client that does not run cannot read. One that waits for something else while answers lie there is
+    /// stuck only after a while: it may be about to read them.
+    pub(crate) fn stuck(&self, client: &Process) -> Option<Stuck> {
+        let ran = client.closer.as_ref().map(|closer| &closer.last_ran);
+        let since = ran.cloned().unwrap_or_else(|| Known::unknown("not asked"));
+        let long = client
+            .still_for_ms()
+            .is_some_and(|still| still >= STUCK_AFTER_MS);
+        let unread = match &self.stdout.seen.unread_bytes {
+            Some(Known::Yes(bytes)) if *bytes > 0 => Some(*bytes),
+            Some(_) | None => None,
+        };
+        let how = if client.is_stopped() {
+            "is stopped".to_owned()
+        } else if client.is_uninterruptible() && long {
+            "waits in the kernel for what no signal ends".to_owned()
+        } else if let Some(bytes) = unread.filter(|_| long) {
+            format!("does not run while {bytes} bytes for it are not read")
+        } else {
+            return None;
+        };
+        let when = match &since {
+            Known::Yes(at) => format!(", since {at} by when it last ran"),
+            Known::Unknown { unknown } => format!(", since when is not known: {unknown}"),
+        };
+        Some(Stuck {
+            what: format!("its client pid {} {how}{when}", client.pid()),
+            since,
+        })
     }
 
     /// Returns both ends as they are told.
@@ -228,6 +272,17 @@ impl<'a, 'b> Case<'a, 'b> {
         unit.is_some_and(|unit| unit.root.pid() != self.unit.root.pid())
     }
 }
+
+/// A client that does not do its part.
+pub(crate) struct Stuck {
+    /// How it is stuck, for a person.
+    pub(crate) what: String,
+    /// Since when.
+    pub(crate) since: Known<Wall>,
+}
+
+/// As long as our own gate waits for a client that does not read.
+const STUCK_AFTER_MS: u64 = 30_000;
 
 /// Tells whether a configured server is started over ssh(1): then only its near end can be seen from here.
 fn is_remote(server: &clients::Expected) -> bool {

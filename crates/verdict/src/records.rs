@@ -4,7 +4,7 @@
 //! written it), so the log's clear headers confirm or contradict it.
 
 use inventory::Process;
-use model::{ChainLink, LaunchRecord, LinkRole, SessionState};
+use model::{ChainLink, Known, LaunchRecord, LinkRole, SessionState};
 
 use crate::{
     Authority, Confidence, Evidence, EvidenceSource as Source, EvidenceStrength as Weight, Finding,
@@ -141,7 +141,13 @@ fn run(
         session: Some(record.session),
         owner: owner.or_else(|| {
             case.owned_by(living);
-            case.owner.clone()
+            let stuck = fact.filter(|fact| fact.state == SessionState::Stuck);
+            let recorded = stuck.and_then(|fact| fact.since).map(Known::Yes);
+            let owner = case.owner.clone()?;
+            Some(Owner {
+                stuck_since: owner.stuck_since.or(recorded),
+                ..owner
+            })
         }),
         transport: case.transport(),
         authority: run_authority(world, record, &processes),

@@ -191,9 +191,8 @@ impl Case<'_, '_> {
         self.note_other_owners(client);
         let above = self.world.snapshot().ancestors(self.unit.root.pid());
         let is_ancestor = above.iter().any(|process| process.pid() == client.pid());
-        if client.is_stopped() {
-            let what = format!("its client pid {} is stopped", client.pid());
-            self.note(Source::Proc, Weight::Strong, what);
+        if let Some(stuck) = self.stuck(client) {
+            self.note(Source::Proc, Weight::Strong, stuck.what);
             return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
         }
         if self.is_left_over_itself(client) {

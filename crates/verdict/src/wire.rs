@@ -122,8 +122,12 @@ fn pipe(snapshot: &Snapshot, inode: u64, access: Option<Access>, way: Way) -> En
             end.seen.unread_bytes = Some(pipe.unread_bytes.clone());
             pipe.hung_up.value().copied()
         }
-        // Asking a write end would mean holding one, and hiding the end of the pipe from its reader.
-        Way::Out => None,
+        // Asking a write end would mean holding one, and hiding the end of the pipe from its reader. What waits
+        // in it is known if its reader was asked.
+        Way::Out => {
+            end.seen.unread_bytes = pipe.unread_bytes.value().copied().map(Known::Yes);
+            None
+        }
     };
     // Asked last: it goes through all processes, and few pipes have no holder.
     let all_seen = || snapshot.all_holders_seen();
@@ -151,9 +155,10 @@ fn socket(snapshot: &Snapshot, inode: u64, way: Way) -> End {
         EndKind::Socket
     };
     let mut end = End::plain(None, kind, EndState::Unknown);
-    if way == Way::In {
-        end.seen.unread_bytes = Some(Known::Yes(socket.unread_bytes));
-    }
+    end.seen.unread_bytes = match way {
+        Way::In => Some(Known::Yes(socket.unread_bytes)),
+        Way::Out => other.map(|other| Known::Yes(other.unread_bytes)),
+    };
     end.seen.holders = other.map(|other| other.holders.clone()).unwrap_or_default();
     let closed = match way {
         Way::In => socket.no_more_input,

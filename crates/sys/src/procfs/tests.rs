@@ -153,6 +153,27 @@ fn own_files_links_and_owner_are_read() {
     assert_eq!(own.stat().unwrap().pid, std::process::id());
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_that_waits_ran_before_one_that_runs() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let folder = ProcFs::open().unwrap().process(child.id()).unwrap();
+    let waits = || folder.stat().unwrap().state.letter() == 'S';
+    while !waits() {
+        std::thread::yield_now();
+    }
+    let ran = folder.last_ran().unwrap();
+    // Our own time goes on while that of the other stands still.
+    while own().last_ran().unwrap() < ran + 100 {
+        std::thread::yield_now();
+    }
+
+    assert_eq!(folder.last_ran().unwrap(), ran);
+
+    drop(child.stdin.take());
+    child.wait().unwrap();
+}
+
 #[test]
 fn after_its_end_a_process_cannot_be_read_through_its_folder() {
     let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();

@@ -2,6 +2,8 @@
 
 use std::{io::Write, net::TcpStream};
 
+use inventory::Target;
+use model::{Known, Wall};
 use verdict::{
     Also, AuthorityLevel, Confidence, EndKind, EndState, Fits, LogFacts, Proof, Suggest, Verdict,
 };
@@ -219,6 +221,7 @@ fn a_client_that_is_stopped_makes_its_server_a_suspect() {
             .unwrap();
         assert!(status.success());
     };
+    let before = Wall::from(std::time::SystemTime::now());
     signal("-STOP");
     let client = sys::process::Handle::open(scene.client()).unwrap();
     crate::scene::wait_until(|| client.stat_now().unwrap().state.is_stopped());
@@ -227,5 +230,48 @@ fn a_client_that_is_stopped_makes_its_server_a_suspect() {
 
     let found = judged.finding(scene.server());
     assert_eq!(found.verdict, Verdict::LogicalOrphanSuspect);
-    assert!(found.owner.as_ref().unwrap().stuck_since.is_some());
+    let since = found.owner.as_ref().unwrap().stuck_since.clone().unwrap();
+    let since = since.value().unwrap().millis();
+    // The scheduler's clock is a little apart on each processor of a virtual machine.
+    assert!(since.abs_diff(before.millis()) < 10_000, "{since} {before}");
+}
+
+/// Judges a scene whose client has not run for so long, with so many bytes for it.
+fn with_a_client_still_for(scene: &Scene, still_ms: u64, unread: u64) -> (Verdict, String) {
+    let (client, server) = (scene.client(), scene.server());
+    let judged = Judged::with(&scene.expected(), &[], &LogFacts::default(), |snapshot| {
+        let open = snapshot.process(server).unwrap().descriptor(1).unwrap();
+        let Target::Pipe { inode } = open.target else {
+            panic!("{open:?}");
+        };
+        let pipes = &mut snapshot.pipes;
+        let pipe = pipes.iter_mut().find(|pipe| pipe.inode == inode).unwrap();
+        assert_eq!(pipe.unread_bytes.value(), Some(&0), "the client was asked");
+        pipe.unread_bytes = Known::Yes(unread);
+        let mut processes = snapshot.processes.iter_mut();
+        let process = processes.find(|one| one.pid() == client).unwrap();
+        let ran = process.observed_at.millis() - still_ms;
+        process.closer.as_mut().unwrap().last_ran = Known::Yes(Wall::from_millis(ran));
+    });
+    let found = judged.finding(server);
+    let stuck = found.owner.as_ref().unwrap().stuck_since.is_some();
+    assert_eq!(stuck, found.verdict == Verdict::LogicalOrphanSuspect);
+    (found.verdict, evidence(found))
+}
+
+#[test]
+fn a_client_that_lets_answers_lie_for_half_a_minute_is_stuck_and_an_idle_one_is_not() {
+    let scene = Scene::start("pipes");
+
+    let (stuck, why) = with_a_client_still_for(&scene, 31_000, 10);
+
+    assert_eq!(stuck, Verdict::LogicalOrphanSuspect);
+    assert!(
+        why.contains("does not run while 10 bytes for it are not read"),
+        "{why}"
+    );
+    for (still_ms, unread) in [(31_000, 0), (600_000, 0), (29_000, 10)] {
+        let (verdict, _) = with_a_client_still_for(&scene, still_ms, unread);
+        assert_eq!(verdict, Verdict::Live, "{still_ms} ms, {unread} bytes");
+    }
 }
