@@ -5,13 +5,15 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs, io,
+    os::unix::ffi::OsStrExt,
     path::PathBuf,
 };
 
 use clients::{Found, Note, Places};
 use inventory::{Live, Process, Snapshot, Target};
-use model::{Clock, Exit, Explain, Fault, Home, LaunchRecord};
+use model::{Clock, Exit, Explain, Fault, Foreign, Home, LaunchRecord};
 use sys::clock::SystemClock;
 use verdict::{Extent, Input, LogFacts, Report, SessionFact, candidates, judge};
 
@@ -120,7 +122,8 @@ fn places(snapshot: &Snapshot) -> Places {
     let mut folders: BTreeSet<PathBuf> = own.into_iter().collect();
     for process in on_a_wire {
         users.insert(process.uid);
-        folders.extend(process.cwd.value().map(|cwd| PathBuf::from(cwd.raw())));
+        let folder = |cwd: &Foreign| PathBuf::from(OsStr::from_bytes(cwd.bytes()));
+        folders.extend(process.cwd.value().map(folder));
     }
     places.folders = folders.into_iter().collect();
     if snapshot.observer_uid == 0 {

@@ -6,12 +6,14 @@
 
 mod expected;
 mod launcher;
+mod marker;
 mod matching;
 mod parse;
 mod places;
 
 pub use expected::{Client, Expected, Note};
 pub use launcher::is_shell;
+pub use marker::marker;
 pub use matching::{Match, Matcher, Part, Strength};
 pub use parse::{ParseError, Source, parse};
 pub use places::{Found, Places};

@@ -15,13 +15,20 @@ pub fn arguments<T: AsRef<[u8]>>(arguments: impl IntoIterator<Item = T>) -> Vec<
     arguments
         .into_iter()
         .map(|argument| {
-            let text = String::from_utf8_lossy(argument.as_ref()).into_owned();
+            let whole = Foreign::from_bytes(argument.as_ref());
+            let text = whole.raw();
             let value_of_flag = flag_before && !text.starts_with('-');
-            flag_before = is_secret_flag(&text);
-            if value_of_flag {
-                Foreign::new(hidden(&text))
+            flag_before = is_secret_flag(text);
+            let shown = if value_of_flag {
+                hidden(text)
             } else {
-                Foreign::new(redact(&text))
+                redact(text)
+            };
+            // Bytes that are not UTF-8 are kept only where nothing was hidden.
+            if shown == text {
+                whole
+            } else {
+                Foreign::new(shown)
             }
         })
         .collect()

@@ -147,6 +147,8 @@ fn told(mut case: Case<'_, '_>, server: Option<ServerView>, decision: Decision) 
     if !verdict.is_in_use() {
         case.note_waits(&processes);
     }
+    case.note_owner_hints(verdict, server.as_ref());
+    case.evidence.sort_by_key(|evidence| evidence.source);
     let authority = match unit.record {
         Some(record) => records::run_authority(world, record, &processes),
         None => authority(world, &processes, Gate::None),

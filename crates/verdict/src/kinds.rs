@@ -139,26 +139,34 @@ pub enum AuthorityLevel {
     Held,
 }
 
-/// Where a fact was seen.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// Where a fact was seen; evidence is told in this order, the most telling first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvidenceSource {
-    /// The process's own entries in `/proc`.
-    Proc,
-    /// The descriptors of all processes.
-    Descriptors,
+    /// The log's clear headers.
+    Log,
+    /// A launch record.
+    LaunchRecord,
+    /// What the daemon saw below a connected client.
+    Census,
     /// The kernel's list of unix sockets.
     UnixDiag,
     /// The pipe itself.
     Pipe,
-    /// A client's configuration.
-    Configuration,
-    /// A launch record.
-    LaunchRecord,
-    /// The log's clear headers.
-    Log,
+    /// The descriptors of all processes.
+    Descriptors,
+    /// The process's own entries in `/proc`.
+    Proc,
+    /// The names of the variables it was started with.
+    Environment,
     /// The control group.
     ControlGroup,
+    /// The process group.
+    ProcessGroup,
+    /// A client's configuration.
+    Configuration,
+    /// What started when it did.
+    StartTime,
 }
 
 /// How much a fact weighs.

@@ -10,6 +10,7 @@ use model::LinkRole;
 use crate::{
     Confidence, EvidenceSource as Source, EvidenceStrength as Weight, Verdict,
     case::Case,
+    owners,
     parentage::{Parent, parent},
     records,
     unit_verdict::Decision,
@@ -152,7 +153,7 @@ impl Case<'_, '_> {
                      started by that is not seen",
                     seen.child.process.id.pid, seen.record.session
                 );
-                self.note(Source::LaunchRecord, Weight::Weak, what);
+                self.note(Source::Census, Weight::Weak, what);
                 Confidence::Suspected
             }
             None => return (Verdict::Unknown, Confidence::Unknown),
@@ -165,8 +166,10 @@ impl Case<'_, '_> {
             "run {} saw it below pid {}, which is dead",
             seen.record.session, seen.child.ppid
         );
-        self.note(Source::LaunchRecord, Weight::Medium, what);
-        if self.client_dead_by_record() {
+        self.note(Source::Census, Weight::Medium, what);
+        // What the log does not know may have been written by anybody.
+        let known = !owners::is_unknown_to_log(self.world, seen.record);
+        if self.client_dead_by_record() && known {
             Confidence::Inferred
         } else {
             Confidence::Suspected

@@ -12,6 +12,7 @@ mod input;
 mod judge;
 mod kinds;
 mod leftovers;
+mod owners;
 mod parentage;
 mod records;
 mod recycled;

@@ -108,6 +108,7 @@ fn run(
     case.evidence.extend(log_evidence(&case, record));
     // Below an owner that is gone stands a client, not a server.
     let server = if dead.is_some() { None } else { case.server() };
+    case.evidence.sort_by_key(|evidence| evidence.source);
     let members = world.descendants(root.pid(), |_| false);
     let processes: Vec<&Process> = std::iter::once(root)
         .chain(members.iter().filter_map(|pid| world.process(*pid)))
@@ -198,7 +199,7 @@ fn dead_link_text(record: &LaunchRecord, dead: &ChainLink) -> String {
     )
 }
 
-fn log_evidence(case: &Case<'_, '_>, record: &LaunchRecord) -> Option<Evidence> {
+pub(crate) fn log_evidence(case: &Case<'_, '_>, record: &LaunchRecord) -> Option<Evidence> {
     let log = case.world.input.log;
     let (what, strength) = match log.sessions.get(&record.session) {
         Some(fact) => (

@@ -1,0 +1,128 @@
+//! What else points to whoever started a unit, beside who holds its wire.
+//!
+//! Evidence is told in the order of its [source](crate::EvidenceSource), the most telling first. A hint that names
+//! another than what was found is told as well, and changes nothing: what it shows is that one of both is wrong.
+
+use std::collections::BTreeSet;
+
+use clients::{Client, marker};
+use inventory::Process;
+use model::Foreign;
+
+use crate::{
+    EvidenceSource as Source, EvidenceStrength as Weight, ServerView, Verdict, case::Case,
+    records, world::World,
+};
+
+impl Case<'_, '_> {
+    /// Adds what hints at an owner; of what is in use only what contradicts it.
+    pub(crate) fn note_owner_hints(&mut self, verdict: Verdict, server: Option<&ServerView>) {
+        self.note_log();
+        self.note_markers(verdict, server);
+        if verdict.is_in_use() {
+            return;
+        }
+        self.note_control_group();
+        self.note_group_leader();
+        self.note_neighbours_in_time();
+    }
+
+    /// A record is only as good as the log's word for it.
+    fn note_log(&mut self) {
+        let seen = self.unit.census.map(|seen| seen.record);
+        let Some(record) = self.unit.record.or(seen) else {
+            return;
+        };
+        let evidence = records::log_evidence(self, record);
+        self.evidence.extend(evidence);
+    }
+
+    fn note_markers(&mut self, verdict: Verdict, server: Option<&ServerView>) {
+        let mut names: BTreeSet<(Client, Foreign)> = BTreeSet::new();
+        for process in self.unit.all().filter_map(|pid| self.world.process(pid)) {
+            let closer = process.closer.as_ref();
+            let known = closer.and_then(|closer| closer.env_names.value());
+            let marked = known.into_iter().flatten();
+            names.extend(marked.filter_map(|name| Some((marker(name.raw())?, name.clone()))));
+        }
+        let configured = server.map(|server| server.client);
+        for (client, name) in names {
+            let other = configured
+                .filter(|configured| *configured != client && *configured != Client::Unnamed);
+            let what = match other {
+                Some(other) => format!(
+                    "it was started with {name}, which {client} sets: that contradicts the \
+                     configuration of {other}"
+                ),
+                None if verdict.is_in_use() => continue,
+                None => format!("it was started with {name}, which {client} sets"),
+            };
+            self.note(Source::Environment, Weight::Medium, what);
+        }
+    }
+
+    /// A control group of its own, as desktops and service managers make one for each program they start.
+    fn note_control_group(&mut self) {
+        let Some(group) = control_group(self.unit.root) else {
+            return;
+        };
+        let last = group.raw().rsplit('/').next().unwrap_or_default();
+        if SLICES.iter().any(|end| last.ends_with(end)) {
+            let what = format!("it is of {}", Foreign::new(last));
+            self.note(Source::ControlGroup, Weight::Medium, what);
+        }
+    }
+
+    fn note_group_leader(&mut self) {
+        let root = self.unit.root;
+        if root.pgid == root.pid() || self.unit.has(root.pgid) {
+            return;
+        }
+        let what = match self.world.process(root.pgid) {
+            Some(leader) if leader.id.start_ticks <= root.id.start_ticks && !leader.is_zombie() => {
+                format!(
+                    "its process group is led by pid {} ({}), which lives",
+                    leader.pid(),
+                    leader.comm
+                )
+            }
+            Some(_) | None => format!("the leader of its process group, pid {}, is gone", root.pgid),
+        };
+        self.note(Source::ProcessGroup, Weight::Weak, what);
+    }
+
+    /// Servers of one client start together.
+    fn note_neighbours_in_time(&mut self) {
+        let root = self.unit.root;
+        let near = |other: &&Process| {
+            let apart = other.id.start_ticks.abs_diff(root.id.start_ticks);
+            apart <= TOGETHER && other.uid == root.uid && other.pid() != root.pid()
+        };
+        let roots = self.units.iter().map(|unit| unit.root);
+        let others: Vec<u32> = roots.filter(near).map(Process::pid).collect();
+        if let [first, rest @ ..] = others.as_slice() {
+            let more = match rest.len() {
+                0 => String::new(),
+                more => format!(" and {more} more servers"),
+            };
+            let what = format!("it started within a second of pid {first}{more}");
+            self.note(Source::StartTime, Weight::Weak, what);
+        }
+    }
+}
+
+/// Tells whether the log was read and knows nothing of a record's run.
+pub(crate) fn is_unknown_to_log(world: &World<'_>, record: &model::LaunchRecord) -> bool {
+    let log = world.input.log;
+    log.read && !log.sessions.contains_key(&record.session)
+}
+
+fn control_group(process: &Process) -> Option<&Foreign> {
+    process.closer.as_ref()?.cgroup.value()
+}
+
+/// Groups that hold one program; a slice holds many.
+const SLICES: [&str; 2] = [".scope", ".service"];
+
+/// One second, in ticks.
+const TOGETHER: u64 = 100;
