@@ -274,6 +274,17 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_text_are_kept_where_nothing_was_hidden_and_nowhere_else() {
+        let shown = arguments([&b"caf\xe9"[..], b"--token=s\xe9cret", b"--key", b"s\xe9"]);
+
+        assert_eq!(shown[0].bytes(), b"caf\xe9");
+        for hidden in [&shown[1], &shown[3]] {
+            assert_eq!(hidden.bytes(), hidden.raw().as_bytes());
+            assert!(hidden.raw().contains("[redacted:"), "{hidden}");
+        }
+    }
+
+    #[test]
     fn a_value_is_hidden_wherever_its_name_says_that_it_is_secret() {
         for (argv, expected) in [
             (vec!["s", "--token=abc"], "s --token=[redacted:3]"),

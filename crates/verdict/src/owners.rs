@@ -10,8 +10,8 @@ use inventory::Process;
 use model::Foreign;
 
 use crate::{
-    EvidenceSource as Source, EvidenceStrength as Weight, ServerView, Verdict, case::Case,
-    records, world::World,
+    EvidenceSource as Source, EvidenceStrength as Weight, ServerView, Verdict, case::Case, records,
+    world::World,
 };
 
 impl Case<'_, '_> {
@@ -86,7 +86,10 @@ impl Case<'_, '_> {
                     leader.comm
                 )
             }
-            Some(_) | None => format!("the leader of its process group, pid {}, is gone", root.pgid),
+            Some(_) | None => format!(
+                "the leader of its process group, pid {}, is gone",
+                root.pgid
+            ),
         };
         self.note(Source::ProcessGroup, Weight::Weak, what);
     }

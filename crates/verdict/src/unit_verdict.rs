@@ -86,7 +86,7 @@ impl Case<'_, '_> {
         }
         if let Some(above) = leftovers::recorded_parent(self.world, self.unit.root) {
             let what = format!("a record saw it below pid {above}, which lives");
-            self.note(Source::LaunchRecord, Weight::Medium, what);
+            self.note(Source::Census, Weight::Medium, what);
             return (Verdict::Live, Confidence::Inferred);
         }
         self.note(
@@ -241,7 +241,7 @@ impl Case<'_, '_> {
                 "a record has it below pid {}, which contradicts who holds its input",
                 holder.process.id.pid
             );
-            self.note(Source::LaunchRecord, Weight::Medium, what);
+            self.note(Source::Census, Weight::Medium, what);
         }
     }
 
@@ -387,7 +387,11 @@ impl Case<'_, '_> {
                 holder.process.id.pid, record.session
             ),
         };
-        self.note(Source::LaunchRecord, Weight::Medium, what);
+        let source = match self.unit.record {
+            Some(_) => Source::LaunchRecord,
+            None => Source::Census,
+        };
+        self.note(source, Weight::Medium, what);
         self.owner = Some(Owner {
             pid: holder.process.id.pid,
             command: holder.process.command.clone().into(),

@@ -1,7 +1,7 @@
 //! Further kinds of leftovers from the corpus of real cases, each with what must not be said of it.
 
 use model::{Foreign, Known};
-use verdict::{Also, Confidence, Finding, LogFacts, Suggest, Verdict};
+use verdict::{Also, Confidence, EvidenceSource, Finding, LogFacts, Suggest, Verdict};
 
 use crate::scene::{Judged, Scene, evidence, wait_until};
 
@@ -180,4 +180,56 @@ fn a_client_that_is_number_one_of_its_own_world_holds_its_server() {
             .any(|word| word.starts_with(scene.folder().to_str().unwrap()))
     });
     assert_eq!(ours.next().unwrap().verdict, Verdict::Live);
+}
+
+/// Judges a scene whose server was started with a variable of this name.
+fn marked(scene: &Scene, name: &str) -> Finding {
+    let server = scene.server();
+    let judged = Judged::with(&scene.expected(), &[], &LogFacts::default(), |snapshot| {
+        let mut processes = snapshot.processes.iter_mut();
+        let process = processes.find(|one| one.pid() == server).unwrap();
+        let details = process.closer.as_mut().unwrap();
+        details.env_names = Known::Yes(vec![Foreign::from(name)]);
+    });
+    judged.finding(server).clone()
+}
+
+#[test]
+fn a_variable_that_only_one_client_sets_says_whose_an_orphan_was_or_contradicts() {
+    let mut scene = Scene::start("pipes");
+    let twin = Scene::start("pipes");
+    scene.crash();
+
+    let same = marked(&scene, "CLAUDE_CODE_SESSION_ID");
+    let other = marked(&scene, "GEMINI_CLI");
+    let live = marked(&twin, "GEMINI_CLI");
+    let plain = marked(&twin, "CLAUDECODE");
+
+    assert!(evidence(&same).contains("CLAUDE_CODE_SESSION_ID, which claude-code sets"));
+    for found in [&other, &live] {
+        let text = evidence(found);
+        assert!(
+            text.contains("contradicts the configuration of claude-code"),
+            "{text}"
+        );
+    }
+    assert!(!evidence(&plain).contains("CLAUDECODE"));
+    assert_eq!(
+        (live.verdict, plain.verdict),
+        (Verdict::Live, Verdict::Live)
+    );
+}
+
+#[test]
+fn evidence_is_told_in_the_order_of_what_it_is_worth() {
+    let mut scene = Scene::start("pipes");
+    scene.crash();
+
+    let found = scene.judge().finding(scene.server()).clone();
+
+    let sources: Vec<_> = found.evidence.iter().map(|one| one.source).collect();
+    assert!(sources.is_sorted(), "{sources:?}");
+    let all = evidence(&found);
+    assert!(all.contains("process group"), "{all}");
+    assert!(sources.contains(&EvidenceSource::Configuration));
 }
