@@ -4,11 +4,11 @@
 //! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here stats *through*
 //! a link of `fd/`, so a file on a dead network mount cannot hang the reader.
 
-use std::{
-    io,
-    os::fd::OwnedFd,
-    sync::atomic::{AtomicU64, Ordering},
-};
+mod calls;
+mod info;
+mod listing;
+
+use std::{io, os::fd::OwnedFd};
 
 use model::ExeId;
 use rustix::{
@@ -19,6 +19,10 @@ use rustix::{
 };
 
 use crate::stat::ProcStat;
+pub use calls::calls;
+use calls::{counted, lift, opened};
+use info::{access_of, started_running, timer};
+use listing::{count, descriptor, numbered_entries};
 
 /// The mounted `/proc`.
 #[derive(Debug)]
@@ -395,133 +399,6 @@ impl ProcDir {
     }
 }
 
-/// Gives a process that ended under the reader one kind of error, whichever call met it.
-fn lift(errno: Errno) -> io::Error {
-    if errno == Errno::SRCH {
-        io::Error::new(io::ErrorKind::NotFound, "the process has ended")
-    } else {
-        errno.into()
-    }
-}
-
-/// How many calls to the kernel this room has made so far: what a look costs, whatever else the machine does.
-#[must_use]
-pub fn calls() -> u64 {
-    CALLS.load(Ordering::Relaxed)
-}
-
-static CALLS: AtomicU64 = AtomicU64::new(0);
-
-fn counted<T>(result: rustix::io::Result<T>) -> rustix::io::Result<T> {
-    CALLS.fetch_add(1, Ordering::Relaxed);
-    result
-}
-
-/// What is opened is closed again.
-fn opened(result: rustix::io::Result<OwnedFd>) -> rustix::io::Result<OwnedFd> {
-    if result.is_ok() {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-    }
-    counted(result)
-}
-
-/// Reads when a thread was last put on a processor (the kernel's `kernel/sched/debug.c`: `se.exec_start`).
-fn started_running(tasks: &OwnedFd, thread: u32) -> io::Result<u64> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
-    let file = opened(openat(
-        tasks,
-        format!("{thread}/sched"),
-        flags,
-        Mode::empty(),
-    ));
-    let file = file.map_err(|errno| match errno {
-        // The thread was listed: it is the file that there is none of.
-        Errno::NOENT if is_there(tasks, thread) => io::ErrorKind::Unsupported.into(),
-        errno => lift(errno),
-    })?;
-    let mut buffer = [0_u8; 1024];
-    let length = counted(rustix::io::read(&file, &mut buffer)).map_err(lift)?;
-    let text = String::from_utf8_lossy(buffer.get(..length).unwrap_or_default());
-    let value = text
-        .lines()
-        .find_map(|line| line.strip_prefix("se.exec_start")?.split_once(':'));
-    let whole = value.and_then(|(_, value)| value.trim().split('.').next()?.parse().ok());
-    whole.ok_or_else(|| io::ErrorKind::InvalidData.into())
-}
-
-fn is_there(tasks: &OwnedFd, thread: u32) -> bool {
-    counted(statat(tasks, DecInt::new(thread), AtFlags::empty())).is_ok()
-}
-
-/// Parses `it_value: (seconds, nanoseconds)`, what is left of a timer's time; a timer that is not set has none.
-fn timer(line: &str) -> Option<u64> {
-    let value = line.strip_prefix("it_value: (")?.strip_suffix(')')?;
-    let (seconds, nanos) = value.split_once(", ")?;
-    let (seconds, nanos): (u64, u64) = (seconds.parse().ok()?, nanos.parse().ok()?);
-    let is_set = seconds > 0 || nanos > 0;
-    is_set.then(|| {
-        seconds
-            .saturating_mul(1000)
-            .saturating_add(nanos.div_ceil(1_000_000))
-    })
-}
-
-/// The two lowest bits of the flags (open(2)); `O_PATH` allows neither.
-fn access_of(flags: u32) -> Access {
-    let flags = OFlags::from_bits_retain(flags);
-    if is_path_only(flags) {
-        Access::Neither
-    } else if flags.contains(OFlags::RDWR) {
-        Access::ReadWrite
-    } else if flags.contains(OFlags::WRONLY) {
-        Access::Write
-    } else {
-        Access::Read
-    }
-}
-
-#[cfg(target_os = "linux")]
-const fn is_path_only(flags: OFlags) -> bool {
-    flags.contains(OFlags::PATH)
-}
-
-/// There is no such opening here.
-#[cfg(not(target_os = "linux"))]
-const fn is_path_only(_: OFlags) -> bool {
-    false
-}
-
-fn descriptor(
-    folder: &OwnedFd,
-    fd: u32,
-    buffer: &mut [u8; LONGEST_LINK],
-) -> rustix::io::Result<RawDescriptor> {
-    let name = DecInt::new(fd);
-    let length = counted(readlinkat_raw(folder, name, &mut *buffer))?;
-    let target = buffer.get(..length).unwrap_or_default().to_vec();
-    let access = if target.starts_with(b"pipe:") {
-        Some(access(folder, fd)?)
-    } else {
-        None
-    };
-    Ok(RawDescriptor { fd, target, access })
-}
-
-/// How many descriptors a folder of them has: its size since Linux 6.2, and 0 before.
-fn count(folder: &OwnedFd) -> rustix::io::Result<usize> {
-    Ok(usize::try_from(counted(fstat(folder))?.st_size).unwrap_or(0))
-}
-
-fn access(folder: &OwnedFd, fd: u32) -> rustix::io::Result<Access> {
-    let mode = counted(statat(folder, DecInt::new(fd), AtFlags::SYMLINK_NOFOLLOW))?.st_mode;
-    Ok(match (mode & 0o400 != 0, mode & 0o200 != 0) {
-        (true, true) => Access::ReadWrite,
-        (true, false) => Access::Read,
-        (false, true) => Access::Write,
-        (false, false) => Access::Neither,
-    })
-}
-
 #[cfg(target_os = "linux")]
 const fn device(number: u64) -> u64 {
     number
@@ -530,48 +407,6 @@ const fn device(number: u64) -> u64 {
 #[cfg(not(target_os = "linux"))]
 fn device(number: i32) -> u64 {
     u64::try_from(number).unwrap_or(0)
-}
-
-/// There is no `/proc` here, so its folder cannot even be opened.
-#[cfg(not(target_os = "linux"))]
-fn numbered_entries(_: &OwnedFd, _: Option<usize>) -> io::Result<Vec<u32>> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Lists the entries of a folder whose names are numbers.
-///
-/// A folder that is not known to have so many is asked once more when it gave few: a signal that is pending cuts
-/// a listing short (getdents(2)), and a descriptor that is missing would make an end of file of a living pipe.
-#[cfg(target_os = "linux")]
-fn numbered_entries(folder: &OwnedFd, expected: Option<usize>) -> io::Result<Vec<u32>> {
-    use std::{mem::MaybeUninit, os::fd::AsFd};
-
-    use rustix::fs::RawDir;
-
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 16 * 1024];
-    let mut listing = RawDir::new(folder.as_fd(), &mut buffer);
-    let mut numbers = Vec::with_capacity(32);
-    loop {
-        if listing.is_buffer_empty() {
-            if expected.is_some_and(|expected| numbers.len() >= expected) {
-                return Ok(numbers);
-            }
-            // What is next needs a call.
-            CALLS.fetch_add(1, Ordering::Relaxed);
-        }
-        let Some(entry) = listing.next() else {
-            return Ok(numbers);
-        };
-        let name = entry
-            .map_err(lift)?
-            .file_name()
-            .to_str()
-            .ok()
-            .map(str::parse);
-        if let Some(Ok(number)) = name {
-            numbers.push(number);
-        }
-    }
 }
 
 const FOLDER: OFlags = OFlags::RDONLY
