@@ -375,6 +375,16 @@ def read_pin(path):
     return pin
 
 
+def unborn(folder):
+    """What the making of a log leaves if a crash comes before LOG: no key, at most a segment without a record."""
+    if (folder / "HEAD").exists() or (folder / "pruned").exists() or any((folder / "keys").glob("*")):
+        return False
+    segments = sorted((folder / "seg").glob("*.seg"))
+    if [path.name for path in segments] not in ([], ["0000000000.seg"]):
+        return False
+    return not any(segments[0].read_bytes()[96:]) if segments else True
+
+
 def verify(folder, log_id=None, pin_files=(), require_pin=False, all_signatures=False):
     folder = Path(folder)
     said = {"verdict": "cannot_judge", "why": None, "first_bad": None, "first_seq": None, "last_seq": None,
@@ -383,7 +393,7 @@ def verify(folder, log_id=None, pin_files=(), require_pin=False, all_signatures=
     head_bytes = (folder / "HEAD").read_bytes() if (folder / "HEAD").exists() else None
     pins, why, root, bad = [read_pin(p) for p in pin_files], None, ZERO, None
     if not (folder / "LOG").exists():
-        if (folder / "seg").exists():
+        if (folder / "seg").exists() and not unborn(folder):
             return said | {"verdict": "tampered", "first_bad": Bad("LOG is missing", "LOG").place}
         return said | {"why": "there is no log"}
     log_bytes = (folder / "LOG").read_bytes()

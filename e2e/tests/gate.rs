@@ -24,9 +24,18 @@ impl Gate {
         Self::leading_to(&url, "", target)
     }
 
+    /// The same in a world that was prepared.
+    pub fn in_world(world: World, target: Target) -> Self {
+        let url = target.url();
+        Self::set_up(world, &url, "", target)
+    }
+
     /// The same, with the way to `target` beginning at `url`, and a further line for the channel.
     pub fn leading_to(url: &str, line: &str, target: Target) -> Self {
-        let world = World::new();
+        Self::set_up(World::new(), url, line, target)
+    }
+
+    fn set_up(world: World, url: &str, line: &str, target: Target) -> Self {
         let key_file = world.folder().join("opener.key");
         let gate = Self {
             target,

@@ -13,6 +13,8 @@ mod both_ends;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod disturbed;
+#[cfg(test)]
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -24,6 +26,8 @@ mod errors;
 mod floors;
 #[cfg(test)]
 mod front;
+#[cfg(test)]
+mod full_disk;
 #[cfg(test)]
 mod fuzz_smoke;
 #[cfg(test)]

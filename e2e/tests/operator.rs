@@ -16,24 +16,33 @@ pub struct Line {
 impl Line {
     /// Connects and shakes hands.
     pub fn open(world: &World) -> Self {
-        let stream =
-            UnixStream::connect(world.home().operator_socket()).expect("a daemon that listens");
+        Self::reach(world).expect("a daemon that listens")
+    }
+
+    /// The same; none if there is no daemon any more.
+    pub fn reach(world: &World) -> Option<Self> {
+        let stream = UnixStream::connect(world.home().operator_socket()).ok()?;
         let mut line = Self {
             reader: BufReader::new(stream),
         };
         let hello = json!({"min": wire::PROTOCOL_MIN, "max": wire::PROTOCOL_MAX,
             "version": wire::VERSION, "presence": "none"});
-        let answer = line.say(&hello);
+        let answer = line.ask(&hello)?;
         assert!(answer.get("done").is_some(), "{answer:#}");
-        line
+        Some(line)
     }
 
     /// Asks for one thing and returns the whole answer.
     pub fn say(&mut self, request: &Value) -> Value {
-        writeln!(self.reader.get_mut(), "{request}").expect("a daemon that reads");
+        self.ask(request).expect("a daemon that answers")
+    }
+
+    /// The same; none if the daemon ends before it has answered.
+    pub fn ask(&mut self, request: &Value) -> Option<Value> {
+        writeln!(self.reader.get_mut(), "{request}").ok()?;
         let mut line = String::new();
-        self.reader.read_line(&mut line).expect("an answer");
-        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+        self.reader.read_line(&mut line).ok()?;
+        serde_json::from_str(&line).ok()
     }
 
     /// Puts one record of some length on record.

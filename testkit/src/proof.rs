@@ -1,8 +1,10 @@
 //! A claim whose test runs small every day, and as large as somebody asks for with `cargo xtask prove`.
 
 use std::{
-    env, fs,
+    env,
+    fs::OpenOptions,
     io::{Write, stdout},
+    thread,
 };
 
 /// One run of a test named `prove_NAME`: how often, from which seed, and what came out.
@@ -65,6 +67,18 @@ impl Proof {
         if bound == 0 { 0 } else { z % bound }
     }
 
+    /// Returns a source of chance of its own, for whoever draws from another thread.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        let state = self.below(u64::MAX);
+        Self {
+            n: self.n,
+            seed: self.seed,
+            state,
+            rows: Vec::new(),
+        }
+    }
+
     /// Writes a row of the table.
     pub fn row(&mut self, what: &str, value: impl ToString) {
         self.rows.push((what.to_owned(), value.to_string()));
@@ -79,7 +93,10 @@ impl Proof {
         // Nobody may be listening to a test's output.
         drop(stdout().write_all(table.as_bytes()));
         if let Some(path) = env::var_os(TABLE) {
-            fs::write(&path, table).expect("the proof's table can be written");
+            // A proof may have several tests; each leaves its table behind the others'.
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let written = file.and_then(|mut file| file.write_all(titled(&table).as_bytes()));
+            written.expect("the proof's table can be written");
         }
     }
 
@@ -92,6 +109,13 @@ impl Proof {
             format!("{table}| {what} | {value} |\n")
         })
     }
+}
+
+/// Puts the test's name above its table.
+fn titled(table: &str) -> String {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("a test without a name");
+    format!("`{name}`\n\n{table}\n")
 }
 
 fn number(name: &str) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: a claim at a scale that is too slow for every day, and the table that shows it.
 //!
-//! A proof is a test named `prove_NAME`. Every day it runs at a small scale; here it is told how often and
-//! from which seed, and where to leave its table.
+//! A proof is a test named `prove_NAME`, or several named `prove_NAME_…`. Every day it runs at a small scale; here it
+//! is told how often and from which seed, and where to leave its table.
 
 use std::{
     fs,
@@ -19,6 +19,8 @@ struct Proof {
     claim: &'static str,
     /// How often, if nobody says.
     n: u64,
+    /// Where its tests are.
+    packages: &'static [&'static str],
 }
 
 const PROOFS: &[Proof] = &[
@@ -26,31 +28,37 @@ const PROOFS: &[Proof] = &[
         name: "audit",
         claim: "a log of which any system call fails or is cut off keeps all it promised, and sends nothing else",
         n: 1_000_000,
+        packages: &["audit", "e2e"],
     },
     Proof {
         name: "corpus",
         claim: "every kind of leftover is called by its name, and its living twin is left alone",
         n: 1,
+        packages: &["lych"],
     },
     Proof {
         name: "reuse",
         claim: "no later holder of a number is taken for an earlier one",
         n: 10_000,
+        packages: &["verdict"],
     },
     Proof {
         name: "crash",
         claim: "the daemon killed at any moment loses no acknowledged record and sends nothing unrecorded",
         n: 200,
+        packages: &["e2e"],
     },
     Proof {
         name: "revoke",
         claim: "no call leaves behind the revocation of its run",
         n: 10_000,
+        packages: &["e2e"],
     },
     Proof {
         name: "tamper",
         claim: "any changed byte of a closed log is found and placed, without a key",
         n: 2_000,
+        packages: &["e2e"],
     },
 ];
 
@@ -82,9 +90,13 @@ fn prove(proof: &Proof, n: u64, seed: u64) -> Result<(), Trouble> {
     let rows = target().join(format!("prove-{}.md", proof.name));
     // What an earlier run left there would be taken for this one's.
     drop(fs::remove_file(&rows));
-    show(cargo(&["build", "--workspace", "--bins", "--locked"]))?;
-    let filter = format!("test(/(^|::)prove_{}$/)", proof.name);
-    let mut tests = cargo(&["nextest", "run", "--workspace", "--locked", "--no-capture"]);
+    show(cargo(&["build", "-p", "lych", "-p", "lychd", "--locked"]))?;
+    // One test, or several that begin alike.
+    let filter = format!("test(/(^|::)prove_{}(_[a-z_]+)?$/)", proof.name);
+    let mut tests = cargo(&["nextest", "run", "--locked", "--no-capture"]);
+    for package in proof.packages {
+        tests.args(["-p", package]);
+    }
     tests
         .args(["--profile", "prove", "-E", &filter])
         .env("LYCH_PROVE_N", n.to_string())
@@ -104,11 +116,12 @@ fn keep(proof: &Proof, n: u64, seed: u64, table: &str) -> Result<(), Trouble> {
         ));
     }
     let page = format!(
-        "# {claim}\n\n`cargo xtask prove {name} --n {n} --seed {seed}` on {machine}, at {commit}: passed.\n\n{table}",
+        "# {claim}\n\n`cargo xtask prove {name} --n {n} --seed {seed}` on {machine}, at {commit}: passed.\n\n{table}\n",
         claim = proof.claim,
         name = proof.name,
         machine = machine(),
         commit = commit(),
+        table = table.trim_end(),
     );
     let path = root()
         .join("docs/proof")

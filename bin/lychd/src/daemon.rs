@@ -186,6 +186,7 @@ async fn serve(
             },
             _ = ticks.tick() => {
                 drop(daemon.gate.count_denials());
+                daemon.audit.watch();
                 bounds::end_old_runs(daemon);
             }
             () = daemon.stop.cancelled() => break,

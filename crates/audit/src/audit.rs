@@ -122,6 +122,16 @@ impl Audit {
         health
     }
 
+    /// Looks whether the log's files are still where they were; if not, nothing is taken any more. To be called now and
+    /// then, so that an idle log says so too; it never waits.
+    pub fn watch(&self) {
+        // Whoever holds the writer looks himself.
+        if let Ok(mut writer) = self.shared.writer.try_lock() {
+            writer.watch();
+            self.shared.show(&writer);
+        }
+    }
+
     /// Tells what has been written since the log was opened.
     #[must_use]
     pub fn stats(&self) -> Stats {
@@ -135,7 +145,8 @@ impl Audit {
     /// Tells whether a run has a data key of its own, still there.
     #[must_use]
     pub fn has_key(&self, session: SessionId) -> bool {
-        key_file_of(&self.dir, session).exists()
+        // One that cannot be looked for is found to be missing when it is read.
+        key_file_of(&self.dir, session).try_exists().unwrap_or(true)
     }
 
     /// Destroys the data key of a run: its sealed bodies can never be opened again, and the log says so.

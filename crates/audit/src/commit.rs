@@ -60,8 +60,7 @@ impl Shared {
         let bytes = group.bytes;
         match writer.commit(group, sign) {
             Ok(done) => {
-                let (room, no_room) = writer.room();
-                lock(&self.queue).written(bytes, room, no_room);
+                lock(&self.queue).written(bytes, writer.room());
                 // Before anybody is told that he stands behind the new head.
                 self.show(writer);
                 tell(done);

@@ -20,6 +20,8 @@ use crate::{
     writer::{Spare, lock},
 };
 
+mod loss;
+
 struct Plain;
 
 impl KeyWrap for Plain {
@@ -105,8 +107,8 @@ impl Store for Faulty {
     }
 }
 
-/// Puts the fault in front of the segment, and returns how often a sync was asked for.
-fn make_faulty(audit: &Audit, at_most: usize, syncs: usize) -> Arc<AtomicUsize> {
+/// Puts another disk under the segment.
+fn store_of(audit: &Audit, other: impl FnOnce(Box<dyn Store>) -> Box<dyn Store>) {
     struct Gone;
     impl Store for Gone {
         fn write_at(&self, _: &[u8], _: u64) -> io::Result<usize> {
@@ -122,14 +124,22 @@ fn make_faulty(audit: &Audit, at_most: usize, syncs: usize) -> Arc<AtomicUsize> 
             Ok(false)
         }
     }
-    let asked = Arc::new(AtomicUsize::new(0));
     let mut writer = lock(&audit.shared.writer);
     let file = std::mem::replace(&mut writer.segment.store, Box::new(Gone));
-    writer.segment.store = Box::new(Faulty {
-        file,
-        at_most,
-        syncs: Mutex::new(syncs),
-        asked: Arc::clone(&asked),
+    writer.segment.store = other(file);
+}
+
+/// Puts the fault in front of the segment, and returns how often a sync was asked for.
+fn make_faulty(audit: &Audit, at_most: usize, syncs: usize) -> Arc<AtomicUsize> {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    store_of(audit, |file| {
+        Box::new(Faulty {
+            file,
+            at_most,
+            syncs: Mutex::new(syncs),
+            asked: counted,
+        })
     });
     asked
 }
@@ -217,6 +227,52 @@ fn on_a_full_disk_attempts_are_refused_and_denials_still_fit() {
 }
 
 #[test]
+fn on_a_full_disk_a_flood_of_refusals_leaves_room_for_outcomes_and_those_for_operators() {
+    let folder = TempDir::new().unwrap();
+    let audit = open(&folder, SMALL);
+    fill_the_disk(&audit);
+    let until_refused = |kind| {
+        let refused = (0..1_000).find_map(|_| push(&audit, kind).wait().err());
+        refused.unwrap().why
+    };
+
+    let attempts = until_refused(Kind::Attempt);
+    let denials = until_refused(Kind::Denied);
+    let outcome = push(&audit, Kind::Answered).wait();
+    let outcomes = until_refused(Kind::Answered);
+    let operator = (0..5).map(|_| push(&audit, Kind::Revoked).wait());
+
+    assert!(operator.into_iter().all(|done| done.is_ok()));
+    assert!(outcome.is_ok());
+    assert!(attempts.contains("only the reserve is left"), "{attempts}");
+    assert!(denials.contains("the reserve is used up"), "{denials}");
+    assert!(outcomes.contains("the reserve is used up"), "{outcomes}");
+    assert!(!audit.is_poisoned());
+}
+
+#[test]
+fn a_log_that_has_no_room_but_the_operators_opens_again_and_takes_his_acts() {
+    let folder = TempDir::new().unwrap();
+    let audit = open(&folder, SMALL);
+    fill_the_disk(&audit);
+    for kind in [Kind::Attempt, Kind::Denied, Kind::Answered] {
+        (0..1_000)
+            .find_map(|_| push(&audit, kind).wait().err())
+            .unwrap();
+    }
+    drop(audit);
+
+    let audit = open(&folder, SMALL);
+
+    push(&audit, Kind::Acted).wait().unwrap();
+    push(&audit, Kind::Revoked).wait().unwrap();
+    assert!(push(&audit, Kind::Attempt).wait().is_err());
+    audit.close().unwrap();
+    let report = verify(audit.dir(), &VerifyOptions::default());
+    assert_eq!(report.verdict, Verdict::IntactLocalPin, "{report}");
+}
+
+#[test]
 fn attempts_are_taken_again_when_there_is_space_again() {
     let folder = TempDir::new().unwrap();
     let audit = open(&folder, SMALL);
@@ -283,18 +339,44 @@ fn a_revocation_moves_head_before_its_ticket_is_settled() {
     assert!(ledger::Head::decode(&head).unwrap().seq > receipt.seq);
 }
 
-#[test]
-fn a_log_that_is_removed_while_it_is_written_stops_the_writer() {
+/// What somebody does to the log's folder while it is written.
+fn meddle(meddle: impl FnOnce(&Path)) {
     let folder = TempDir::new().unwrap();
     let audit = open(&folder, SMALL);
+    push(&audit, Kind::Attempt).wait().unwrap();
+
+    meddle(audit.dir());
+
+    // Not even the very next record is acknowledged.
+    let next = push(&audit, Kind::Attempt).wait();
+    assert!(next.is_err(), "{next:?}");
+    assert!(audit.is_poisoned());
+    assert!(push(&audit, Kind::Denied).wait().is_err());
+}
+
+#[test]
+fn a_log_that_is_removed_or_moved_while_it_is_written_acknowledges_nothing_more() {
+    meddle(|dir| std::fs::remove_dir_all(dir).unwrap());
+    meddle(|dir| std::fs::rename(dir, dir.with_extension("aside")).unwrap());
+    meddle(|dir| {
+        let segment = ledger::segment_file(dir, 0);
+        let bytes = std::fs::read(&segment).unwrap();
+        std::fs::remove_file(&segment).unwrap();
+        std::fs::write(&segment, bytes).unwrap();
+    });
+}
+
+#[test]
+fn an_idle_log_notices_when_it_is_looked_after_that_it_is_gone() {
+    let folder = TempDir::new().unwrap();
+    let audit = open(&folder, SMALL);
+    audit.watch();
+    assert!(!audit.is_poisoned());
     std::fs::remove_dir_all(audit.dir()).unwrap();
 
-    // The revocation makes the writer look at its files; what comes after it is refused.
-    drop(push(&audit, Kind::Revoked).wait());
-    let later = push(&audit, Kind::Attempt).wait();
+    audit.watch();
 
-    assert!(later.is_err());
-    assert!(audit.is_poisoned());
+    assert!(audit.health().poisoned.unwrap().contains("is gone"));
 }
 
 #[test]

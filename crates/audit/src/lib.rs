@@ -8,6 +8,7 @@
 //! acknowledged bytes were changed or cut is not opened at all.
 
 mod audit;
+mod ballast;
 mod commit;
 mod create;
 mod error;

@@ -23,6 +23,8 @@ const GROUP_BYTES: u64 = ledger::MAX_BATCH as u64 / 2;
 const ATTEMPT_BYTES: u64 = 4 * 1024 * 1024;
 /// With more than this waiting, the disk hangs and nothing is taken any more.
 const ALL_BYTES: u64 = 32 * 1024 * 1024;
+/// As long as an attempt gets: a path of 4 KiB, escaped, and what is said besides.
+const ATTEMPT_ROOM: u64 = 16 * 1024;
 /// Length of a commit's frame.
 pub(crate) const COMMIT_BYTES: u64 = clear_frame_len(ledger::Commit::LEN) as u64;
 
@@ -99,6 +101,71 @@ impl Queued {
     }
 }
 
+/// What is sure to fit on the disk, the reserve included.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room {
+    pub(crate) bytes: u64,
+    /// Why there will be no more; none if there will.
+    pub(crate) no_more: Option<String>,
+}
+
+/// Who goes first when the disk is full. Each leaves a part of the reserve to those behind it, so that a flood of
+/// refusals leaves room for the outcomes of what is under way, and nothing takes the operator's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// What is to begin.
+    Attempt,
+    /// What was refused, and who came and went.
+    Refusal,
+    /// What became of what had begun: as many as there were attempts.
+    Outcome,
+    /// What operators do, and what the log says of itself.
+    Operator,
+}
+
+impl Rank {
+    const fn of(kind: Kind) -> Self {
+        match kind {
+            Kind::Attempt => Self::Attempt,
+            Kind::Denied
+            | Kind::DenialsCounted
+            | Kind::SessionOpened
+            | Kind::Connected
+            | Kind::Disconnected
+            | Kind::ClientLost
+            | Kind::SessionEnded => Self::Refusal,
+            Kind::Cleared
+            | Kind::Withdrawn
+            | Kind::Answered
+            | Kind::Outliving
+            | Kind::Waiting
+            | Kind::Unresolved => Self::Outcome,
+            Kind::Reconciled
+            | Kind::Revoked
+            | Kind::Acted
+            | Kind::IncidentStep
+            | Kind::EpochOpened
+            | Kind::Commit
+            | Kind::EpochEndorsed
+            | Kind::RootEndorsed
+            | Kind::EpochClosed
+            | Kind::TailRepaired
+            | Kind::KeyErased
+            | Kind::Pruned => Self::Operator,
+        }
+    }
+
+    /// Returns how much of the reserve is left to others.
+    const fn leaves(self, sizes: Sizes) -> u64 {
+        match self {
+            Self::Attempt => sizes.reserve,
+            Self::Refusal => sizes.reserve / 2,
+            Self::Outcome => sizes.reserve / 4,
+            Self::Operator => 0,
+        }
+    }
+}
+
 enum Item {
     Record(Queued),
     /// Here a commit will stand.
@@ -121,23 +188,22 @@ pub(crate) struct Queue {
     group: (usize, u64),
     /// Bytes that are queued or being written.
     waiting: u64,
-    /// How far the disk is known to take attempts without touching the reserve.
-    room: u64,
-    no_room: Option<String>,
+    room: Room,
+    sizes: Sizes,
     refused: Option<String>,
     pub(crate) stopping: bool,
 }
 
 impl Queue {
-    pub(crate) fn new(next_seq: Seq, sizes: Sizes) -> Self {
+    pub(crate) fn new(next_seq: Seq, sizes: Sizes, room: Room) -> Self {
         Self {
             next_seq,
             items: VecDeque::new(),
             group_limit: group_limit(sizes),
             group: (0, 0),
             waiting: 0,
-            room: 0,
-            no_room: None,
+            room,
+            sizes,
             refused: None,
             stopping: false,
         }
@@ -181,15 +247,22 @@ impl Queue {
         if after > ALL_BYTES {
             return Some("the disk does not keep up, the queue is full".to_owned());
         }
-        if kind != Kind::Attempt {
-            return None;
-        }
-        if after > ATTEMPT_BYTES {
+        let rank = Rank::of(kind);
+        if rank == Rank::Attempt && after > ATTEMPT_BYTES {
             return Some("the disk does not keep up, attempts are not taken".to_owned());
         }
-        (after > self.room).then(|| {
-            let why = self.no_room.as_deref().unwrap_or("the segment is full");
-            format!("only the reserve is left: {why}")
+        (after + rank.leaves(self.sizes) > self.room.bytes).then(|| {
+            let why = self
+                .room
+                .no_more
+                .as_deref()
+                .unwrap_or("the segment is full");
+            let what = if rank == Rank::Attempt {
+                "only the reserve is left"
+            } else {
+                "the reserve is used up"
+            };
+            format!("{what}: {why}")
         })
     }
 
@@ -238,11 +311,10 @@ impl Queue {
         None
     }
 
-    /// Notes that a group is on disk, and how far attempts may go from here.
-    pub(crate) fn written(&mut self, bytes: u64, room: u64, no_room: Option<String>) {
+    /// Notes that a group is on disk, and how much more is sure to fit.
+    pub(crate) fn written(&mut self, bytes: u64, room: Room) {
         self.waiting = self.waiting.saturating_sub(bytes);
         self.room = room;
-        self.no_room = no_room;
     }
 
     /// Takes nothing more; what waits gets no place on disk. Returns it, to be told so.
@@ -266,8 +338,11 @@ impl Queue {
 
     pub(crate) fn health(&self, health: &mut Health) {
         health.queued = self.items.len();
-        let full = self.waiting + 2 * COMMIT_BYTES > self.room;
-        health.attempts_refused = full.then(|| self.no_room.clone()).flatten();
+        // Short attempts may still fit where a long one was refused.
+        let more = ATTEMPT_ROOM.min(self.group_limit) + 2 * COMMIT_BYTES;
+        let wanted = self.waiting + more + Rank::Attempt.leaves(self.sizes);
+        let full = wanted > self.room.bytes;
+        health.attempts_refused = full.then(|| self.room.no_more.clone()).flatten();
     }
 }
 

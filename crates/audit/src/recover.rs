@@ -14,11 +14,12 @@ use std::{
 
 use ed25519_dalek::SigningKey;
 use ledger::{Calls, EpochOpened, KeyClear, Origin, file_digest, key_commitment, key_file_of};
-use model::{Body, CallState, EpochId, Kind, LogId, OutcomeBody, SessionId, Unsettled};
-use sys::{durable, lock::Lock};
+use model::{Body, CallState, EpochId, Kind, LogId, OutcomeBody, SessionId, Ticket, Unsettled};
+use sys::lock::Lock;
 
 use crate::{
     AuditError, Options, Recovered, Stats,
+    ballast::Ballast,
     commit::Shared,
     create,
     keyring::{self, KeyRing},
@@ -67,7 +68,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     let repairs = quarantine::repair(dir, &past.end, &story.repaired)?;
     finish_erasures(dir, &story.erased)?;
     prune::finish(dir, story.pruned)?;
-    let (writer, keys, opened) = begin(options, log_id, origin.recipient, &past)?;
+    let (mut writer, keys, opened) = begin(options, log_id, origin.recipient, &past)?;
     let recovered = Recovered {
         created,
         epoch: opened.epoch,
@@ -77,8 +78,15 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
         revoked_runs: revoked_runs(&story.sessions),
         repairs,
     };
-    let shared = Shared::new(Queue::new(past.next_seq, options.sizes), writer);
+    // Before anything is taken: on a full disk nothing may be promised that only the next segment has room for.
+    writer.look_ahead();
+    let queue = Queue::new(past.next_seq, options.sizes, writer.room());
+    let shared = Shared::new(queue, writer);
     first_records(&shared, options, &opened, &recovered, &story.calls)?;
+    for ballast in [Ballast::Key, Ballast::Tail] {
+        // Without it the log goes on as well; only a start on a full disk would not.
+        drop(ballast.hold(dir));
+    }
     Ok(Opened {
         shared,
         log_id,
@@ -130,7 +138,9 @@ fn begin(
         .wrap(&recipient, &key)
         .map_err(AuditError::Key)?;
     let path = key_file_of(dir, epoch);
-    durable::create(&path, &file).map_err(AuditError::io("write", &path))?;
+    Ballast::Key
+        .create(dir, &path, &file)
+        .map_err(AuditError::io("write", &path))?;
     let opened = EpochOpened {
         epoch,
         public: signing.verifying_key().to_bytes(),
@@ -179,34 +189,45 @@ fn first_records(
     recovered: &Recovered,
     calls: &Calls,
 ) -> Result<(), AuditError> {
-    let mut tickets = Vec::new();
-    let mut push = |draft| tickets.push(shared.push(draft, &*options.clock));
-    push(Draft::clear(Kind::EpochOpened, opened.encode()));
-    for repair in &recovered.repairs {
-        push(Draft::clear(Kind::TailRepaired, repair.encode()));
-    }
-    let why = Body::Outcome(OutcomeBody::Unresolved {
-        why: Unsettled::DaemonEnded,
-    });
-    for (call, fold) in calls.in_order() {
-        if matches!(fold.state, CallState::Attempted | CallState::Cleared)
-            && let (Some(attempt), Some(plain)) = (fold.attempt, seal::plaintext(&why))
-        {
-            push(Draft {
-                kind: Kind::Unresolved,
-                session: fold.session,
-                call: Some(call),
-                refers_to: Some(attempt.seq),
-                content: Content::Sealed(plain),
-            });
-        }
-    }
+    let push = |draft| shared.push(draft, &*options.clock);
+    let mut needed = vec![push(Draft::clear(Kind::EpochOpened, opened.encode()))];
+    let repairs = recovered.repairs.iter();
+    needed.extend(repairs.map(|repair| push(Draft::clear(Kind::TailRepaired, repair.encode()))));
+    let unresolved: Vec<Ticket> = unresolved(calls).map(push).collect();
     let mut writer = lock(&shared.writer);
     shared.drain(&mut writer);
     shared.pin(&mut writer);
+    let is_poisoned = writer.poisoned.is_some();
     drop(writer);
-    for ticket in tickets {
+    for ticket in needed {
         ticket.wait()?;
     }
+    for ticket in unresolved {
+        // On a full disk there may be no room for these; whoever opens the log next says it then.
+        if let (Err(error), true) = (ticket.wait(), is_poisoned) {
+            return Err(error.into());
+        }
+    }
     Ok(())
+}
+
+/// What becomes of the attempts that the daemon run before left without an outcome.
+fn unresolved(calls: &Calls) -> impl Iterator<Item = Draft> {
+    let why = Body::Outcome(OutcomeBody::Unresolved {
+        why: Unsettled::DaemonEnded,
+    });
+    let plain = seal::plaintext(&why);
+    calls
+        .in_order()
+        .into_iter()
+        .filter_map(move |(call, fold)| {
+            let open = matches!(fold.state, CallState::Attempted | CallState::Cleared);
+            Some(Draft {
+                kind: Kind::Unresolved,
+                session: fold.session,
+                call: Some(call),
+                refers_to: Some(fold.attempt.filter(|_| open)?.seq),
+                content: Content::Sealed(plain.clone()?),
+            })
+        })
 }

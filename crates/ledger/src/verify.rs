@@ -13,7 +13,9 @@ use crate::{
     pins::Pins,
     report::{FirstBad, PinResult, Report, TornTail, Verdict},
     scan::{Batch, End, Scan, Signatures, Step, Stop},
+    segment::{SEGMENT_HEADER_LEN, segment_file},
     tail::Tail,
+    walk::parts,
 };
 
 mod inspect;
@@ -186,18 +188,45 @@ impl StoredHead {
 fn without_log(dir: &Path, error: &io::Error) -> Report {
     let seg = dir.join("seg");
     let why = match (error.kind(), seg.try_exists()) {
-        (io::ErrorKind::NotFound, Ok(true)) => {
+        (io::ErrorKind::NotFound, Ok(true)) if !is_unborn(dir) => {
             let mut report = blank(Err("LOG is missing".to_owned()));
             report.verdict = Verdict::Tampered;
             report.first_bad = Some(FirstBad::in_file("LOG", "LOG is missing"));
             report.why = None;
             return report;
         }
-        (io::ErrorKind::NotFound, Ok(false)) => format!("there is no log in {}", dir.display()),
+        (io::ErrorKind::NotFound, Ok(_)) => format!(
+            "there is no log in {}, or its making was cut short",
+            dir.display()
+        ),
         (io::ErrorKind::NotFound, Err(error)) => format!("cannot read {}: {error}", seg.display()),
         (_, _) => format!("cannot read LOG: {error}"),
     };
     blank(Err(why))
+}
+
+/// Tells whether this is what the making of a log leaves if a crash comes before `LOG`, which is made last: no data
+/// key, and at most a first segment without a record.
+fn is_unborn(dir: &Path) -> bool {
+    // What cannot be looked for may be there.
+    let later = ["HEAD", "pruned"]
+        .iter()
+        .any(|name| dir.join(name).try_exists().unwrap_or(true));
+    let no_keys = match std::fs::read_dir(dir.join("keys")) {
+        Ok(mut keys) => keys.next().is_none(),
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    };
+    if later || !no_keys {
+        return false;
+    }
+    match parts(dir).as_deref() {
+        Ok([]) => true,
+        Ok([0]) => std::fs::read(segment_file(dir, 0)).is_ok_and(|bytes| {
+            let mut records = bytes.iter().skip(SEGMENT_HEADER_LEN);
+            records.all(|byte| *byte == 0)
+        }),
+        Ok(_) | Err(_) => false,
+    }
 }
 
 fn blank(log_id: Result<LogId, String>) -> Report {

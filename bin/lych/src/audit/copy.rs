@@ -239,8 +239,8 @@ fn names(of: &Path, folder: &str) -> io::Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     for entry in entries {
         let name = entry?.file_name();
-        // Room that is kept free for a full disk, and files on their way to their name.
-        if !name.to_string_lossy().ends_with(".tmp") && name != "spare" {
+        // Not those on their way to their name.
+        if !name.to_string_lossy().ends_with(".tmp") {
             found.insert(Path::new(folder).join(name));
         }
     }

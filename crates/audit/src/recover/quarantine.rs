@@ -7,9 +7,8 @@ use std::{collections::BTreeSet, fs::OpenOptions, io, path::Path};
 
 use ledger::{End, TailRepaired, file_digest, segment_file};
 use model::Digest;
-use sys::durable;
 
-use crate::AuditError;
+use crate::{AuditError, ballast::Ballast};
 
 /// Cuts the tail, and returns the repairs that are not on record yet.
 pub(super) fn repair(
@@ -41,7 +40,15 @@ fn keep(dir: &Path, end: &End, to: u64) -> io::Result<()> {
     let tail = bytes.get(from..to).unwrap_or_default();
     let (segment, offset, digest) = (end.at.segment, end.at.offset, file_digest(tail));
     let name = format!("{segment:010}-{offset}-{digest}.bin");
-    durable::replace(&dir.join("quarantine").join(name), tail)
+    let path = dir.join("quarantine").join(name);
+    match Ballast::Tail.create(dir, &path, tail) {
+        // An earlier start copied these very bytes and came no further, or died in the middle of copying.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            std::fs::remove_file(&path)?;
+            Ballast::Tail.create(dir, &path, tail)
+        }
+        done => done,
+    }
 }
 
 fn unrecorded(

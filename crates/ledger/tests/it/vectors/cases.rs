@@ -182,6 +182,9 @@ fn whole() -> Vec<Vector> {
         named,
         required,
         write("empty", "a segment without a record", Forge::new()).without("HEAD"),
+        write("unborn", "the making of a log was cut short", Forge::new())
+            .without("HEAD")
+            .without("LOG"),
         write(
             "one_record",
             "a daemon run began, and nobody endorsed it",

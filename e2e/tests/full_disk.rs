@@ -1,0 +1,183 @@
+//! A disk that is really full, and a log that is taken away from under the daemon.
+
+use std::{fs, io::Write, path::PathBuf, process::Command};
+
+use serde_json::{Value, json};
+use testkit::{Deadline, Target, World, wait_until};
+
+use crate::{
+    agent::{Agent, refused},
+    gate::Gate,
+    operator::Line,
+};
+
+/// Room for two segments of the log, and some.
+const SIZE: &str = "size=48m,mode=700";
+
+/// A small file system of its own below a home, for as long as it is held.
+struct SmallDisk {
+    at: PathBuf,
+}
+
+impl SmallDisk {
+    /// Mounts it; none if this user may not.
+    fn below(world: &World) -> Option<Self> {
+        let at = world.folder().to_owned();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", SIZE, "lychgate-test"])
+            .arg(&at)
+            .output();
+        mount
+            .is_ok_and(|output| output.status.success())
+            .then_some(Self { at })
+    }
+
+    /// Fills it to the last byte.
+    fn fill(&self) {
+        let mut file = fs::File::create(self.at.join("fill")).expect("a file");
+        for size in [1 << 20, 1 << 12, 1] {
+            while file.write_all(&vec![1; size]).is_ok() {}
+        }
+        let tried = fs::write(self.at.join("more"), [1; 4096]);
+        assert!(tried.is_err(), "the disk is not full");
+        drop(fs::remove_file(self.at.join("more")));
+    }
+
+    fn free(&self) {
+        fs::remove_file(self.at.join("fill")).expect("the filling");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        // Lazily: what a failed test left open must not keep it.
+        drop(Command::new("umount").arg("-l").arg(&self.at).status());
+    }
+}
+
+fn status(gate: &Gate) -> Value {
+    gate.world.run(["status", "--json"]).expect_code(0).json()
+}
+
+fn doctor(gate: &Gate) -> (String, i32) {
+    let finished = gate.world.run(["doctor"]);
+    let code = finished.code().expect("it ended by itself");
+    (finished.stdout, code)
+}
+
+/// Revokes everything and returns the record's number.
+fn revoke(gate: &Gate) -> Value {
+    let request = json!({"verb": "revoke", "scope": {"scope": "all"}, "reason": "test"});
+    Line::open(&gate.world).say(&request)["done"]["seq"].clone()
+}
+
+/// Calls until one is refused because it cannot be recorded; returns what the agent was told.
+fn call_until_refused(gate: &Gate) -> Value {
+    let mut agent = Agent::open(&gate.world);
+    let path = format!("/r/{}", "x".repeat(4_000));
+    loop {
+        let before = gate.target.count();
+        let result = agent.call("GET", &path);
+        if refused(&result).is_some() {
+            assert_eq!(gate.target.count(), before, "it was sent all the same");
+            return result;
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_calls_are_refused_operators_go_on_and_a_restart_works() {
+    let world = World::new();
+    let Some(disk) = SmallDisk::below(&world) else {
+        eprintln!("NOT RUN: this user may not mount a small file system");
+        return;
+    };
+    let gate = Gate::in_world(world, Target::start());
+    disk.fill();
+    let mut line = Line::open(&gate.world);
+    for _ in 0..72 {
+        line.note(200_000);
+    }
+
+    let told = call_until_refused(&gate);
+
+    assert_eq!(refused(&told), Some("not_recorded"), "{told:#}");
+    let fault = status(&gate)["log"]["fault"].clone();
+    assert!(
+        fault.to_string().contains("no space for the next segment"),
+        "{fault}"
+    );
+    let (said, code) = doctor(&gate);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("calls are refused") && said.contains("free 32 MB"),
+        "{said}"
+    );
+    assert!(revoke(&gate).is_u64(), "a revocation is on record");
+    drop(gate.world.run(["lock"]).expect_code(0));
+    drop(gate.unlock().expect_code(0));
+
+    gate.close();
+    let mut daemon = gate.open_daemon();
+    assert_eq!(status(&gate)["vault"], "unlocked");
+    assert!(revoke(&gate).is_u64(), "after a restart too");
+    daemon.crash();
+    let daemon = gate.open_daemon();
+    assert!(revoke(&gate).is_u64(), "and after a crash");
+    let report = gate.world.run(["audit", "verify", "--json"]).expect_code(0);
+    drop(report);
+
+    disk.free();
+    wait_until("calls to be taken again", Deadline::usual(), || {
+        revoke(&gate);
+        status(&gate)["log"]["fault"].is_null()
+    });
+    drop(daemon);
+    // Before the world looks whether its folder is empty.
+    drop(disk);
+}
+
+#[test]
+fn a_log_that_is_taken_away_stops_every_call_and_status_and_doctor_say_what_to_do() {
+    let gate = Gate::before(Target::start());
+    let mut agent = Agent::open(&gate.world);
+    agent.call("GET", "/r/1");
+    let before = gate.target.count();
+    let (log, aside) = (gate.world.home().audit(), gate.world.folder().join("aside"));
+
+    fs::rename(&log, &aside).expect("a log that can be moved");
+
+    let result = agent.call("GET", "/r/2");
+    assert!(refused(&result).is_some(), "{result:#}");
+    assert_eq!(gate.target.count(), before, "it was sent unrecorded");
+    let status = status(&gate);
+    assert_eq!(status["log"]["poisoned"], true, "{status:#}");
+    let (said, code) = doctor(&gate);
+    assert_eq!(code, 3, "{said}");
+    assert!(
+        said.contains("nothing can be recorded") && said.contains("lych up"),
+        "{said}"
+    );
+    assert_eq!(revoke(&gate), Value::Null, "it holds, and is not on record");
+
+    // The remedy: the folder back, the daemon again.
+    fs::rename(&aside, &log).expect("the log back");
+    drop(gate.world.run(["down"]));
+    drop(agent);
+    let daemon = gate.open_daemon();
+    drop(gate.world.run(["audit", "verify"]).expect_code(0));
+    let mut agent = Agent::open(&gate.world);
+    assert!(refused(&agent.call("GET", "/r/3")).is_none());
+    drop(agent);
+    drop(daemon);
+}
+
+#[test]
+fn an_idle_daemon_says_within_seconds_that_its_log_is_gone() {
+    let gate = Gate::before(Target::start());
+    fs::remove_dir_all(gate.world.home().audit()).expect("a log that can be removed");
+
+    wait_until("the daemon to notice", Deadline::usual(), || {
+        status(&gate)["log"]["poisoned"] == true
+    });
+}
