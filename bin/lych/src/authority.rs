@@ -16,7 +16,7 @@ use wire::{
     operator::{Request, Revoked},
 };
 
-use crate::operator::Operator;
+use crate::{audit::known, operator::Operator};
 
 /// How often the log is asked whether the survivor was refused.
 const ASK_EVERY: Duration = Duration::from_millis(50);
@@ -170,11 +170,14 @@ impl Authority for Daemon {
         sha256: Digest,
         late: bool,
     ) -> Result<Seq, Unanswered> {
+        // What cannot be told is all of it: then nothing is given up.
+        let from = known::oldest_of(&self.home, incident).unwrap_or(Some(1));
         let request = Request::IncidentStep {
             incident,
             step: step.to_owned(),
             sha256,
             late,
+            from,
         };
         self.ask(&request, "seq")
     }

@@ -27,7 +27,7 @@ use crate::{
     notes::Notes,
     operator,
     pin::Tries,
-    runs,
+    retention, runs,
     shape::Digests,
     store::{AgeWrap, Bootstrap, Store},
     verbs,
@@ -56,6 +56,8 @@ pub(crate) struct Daemon {
     pub(crate) digests: Digests,
     /// Since when the runs in memory are there.
     pub(crate) ages: Ages,
+    /// When it was looked what of the log may go.
+    pub(crate) keeper: retention::Keeper,
     /// Wrong PINs in a row.
     pub(crate) tries: Tries,
     /// One PIN is looked at at a time.
@@ -156,6 +158,7 @@ fn open(home: Home, notes: Notes) -> Result<Daemon, String> {
         store,
         digests: Digests::default(),
         ages: Ages::default(),
+        keeper: retention::Keeper::new(clock.now()),
         tries: Tries::default(),
         pin_turn: Mutex::new(()),
         vault_turn: Mutex::new(()),
@@ -188,6 +191,7 @@ async fn serve(
                 drop(daemon.gate.count_denials());
                 daemon.audit.watch();
                 bounds::end_old_runs(daemon);
+                retention::look(daemon);
             }
             () = daemon.stop.cancelled() => break,
             _ = terminated.recv() => break,

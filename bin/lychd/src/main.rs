@@ -11,6 +11,7 @@ mod launches;
 mod notes;
 mod operator;
 mod pin;
+mod retention;
 mod runs;
 mod sealed;
 mod shape;

@@ -75,6 +75,9 @@ pub enum AuditError {
         /// How many.
         bytes: usize,
     },
+    /// What an incident refers to cannot be told, so that all must be kept.
+    #[error("record {0} cannot be opened, which says what an incident refers to")]
+    KeptUnknown(Seq),
     /// A run has no data key that could be destroyed.
     #[error(
         "{0} has no data key: there is no such run, its key is destroyed, or it never had one of its own"
@@ -150,6 +153,11 @@ impl AuditError {
                 Exit::Refused,
                 Fault::Operator,
                 "nothing was given up; name more days or bytes, or close what is still open in them",
+            ),
+            Self::KeptUnknown(_) => (
+                Exit::Refused,
+                Fault::Operator,
+                "nothing was given up; see the record with `lych audit show`",
             ),
             Self::NoKey(_) => (Exit::Usage, Fault::Caller, "see `lych sessions list`"),
         };

@@ -87,6 +87,15 @@ impl Audit {
         }))
     }
 
+    /// Tells whether there is anything that need not be kept; looks at no more than where segments begin.
+    ///
+    /// # Errors
+    /// The segments cannot be read.
+    pub fn could_prune(&self, retention: &Retention) -> Result<bool, AuditError> {
+        let cut = cut(&self.dir, retention).map_err(self.unreadable())?;
+        Ok(cut.is_some())
+    }
+
     fn unreadable(&self) -> impl FnOnce(io::Error) -> AuditError {
         AuditError::io("read or change the segments in", &self.dir)
     }

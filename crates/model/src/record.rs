@@ -249,6 +249,9 @@ pub enum Body {
         sha256: Digest,
         /// Whether it was anchored after the fact.
         late: bool,
+        /// The first record that the incident refers to: from there on nothing is given up by itself.
+        #[serde(default)]
+        from: Option<Seq>,
     },
 }
 

@@ -205,6 +205,9 @@ pub enum Request {
         sha256: Digest,
         /// Whether this comes after the fact.
         late: bool,
+        /// The first record that the incident refers to.
+        #[serde(default)]
+        from: Option<Seq>,
     },
     /// Let a person stand behind an act that is not the daemon's own, and put that on record.
     StandBehind {

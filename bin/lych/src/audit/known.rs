@@ -102,12 +102,23 @@ fn reports(folder: &Path) -> Vec<PathBuf> {
 /// An incident cannot be read: then nobody knows what it refers to.
 pub(super) fn oldest_of_incidents(home: &Home) -> Result<Option<Seq>, Explain> {
     let mut oldest: Option<Seq> = None;
-    let all = incident::list(home)?;
-    for id in all {
-        let case = incident::Case::read(home, id)?;
-        let shown = serde_json::to_value(incident::View::of(&case)).unwrap_or_default();
-        least(&shown, &mut oldest);
+    for id in incident::list(home)? {
+        if let Some(seq) = oldest_of(home, id)? {
+            oldest = Some(oldest.map_or(seq, |known| known.min(seq)));
+        }
     }
+    Ok(oldest)
+}
+
+/// Returns the first record that an incident refers to.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn oldest_of(home: &Home, id: IncidentId) -> Result<Option<Seq>, Explain> {
+    let mut oldest = None;
+    let case = incident::Case::read(home, id)?;
+    let shown = serde_json::to_value(incident::View::of(&case)).unwrap_or_default();
+    least(&shown, &mut oldest);
     Ok(oldest)
 }
 

@@ -9,12 +9,10 @@ use vault::Vault;
 use wire::VaultState;
 
 use super::{acted, closed};
-use crate::daemon::Daemon;
-
-/// Without a word from the operator: ninety days, or one gibibyte.
-const DAYS: u64 = 90;
-const BYTES: u64 = 1 << 30;
-const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+use crate::{
+    daemon::Daemon,
+    retention::{BYTES, DAY_MS, DAYS},
+};
 
 /// Opens sealed bodies. With the vault shut none are: whoever exports then gets the clear headers he can read himself.
 pub(super) async fn bodies(daemon: &Arc<Daemon>, from: Seq, most: usize) -> Result<Value, Explain> {
@@ -77,6 +75,13 @@ pub(super) async fn prune(
 ) -> Result<Value, Explain> {
     let age = days.unwrap_or(DAYS).saturating_mul(DAY_MS);
     let since = Wall::from_millis(daemon.clock.now().wall.millis().saturating_sub(age));
+    // Both know of incidents: the operator of those that are not anchored, the log of those whose folder is gone.
+    let keys = Arc::clone(&daemon.store);
+    let on_record = blocking(daemon, move |daemon| {
+        daemon.audit.kept_from(Some(keys.as_ref()))
+    })
+    .await?;
+    let from = [from, on_record].into_iter().flatten().min();
     acted(daemon, by, Act::LogPruned { since }).await?;
     let retention = Retention {
         since,

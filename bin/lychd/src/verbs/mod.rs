@@ -109,12 +109,14 @@ pub(crate) async fn run(
             step,
             sha256,
             late,
+            from,
         } => {
             let body = Body::IncidentStep {
                 incident,
                 step,
                 sha256,
                 late,
+                from,
             };
             let receipt = push(daemon, Kind::IncidentStep, body)
                 .await

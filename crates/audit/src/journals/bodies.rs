@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use ledger::{CARRIED, Sealing, Stored, parts, walk};
-use model::{Body, Digest, Known, Seq};
+use ledger::{CARRIED, Header, Sealing, Stored, Walked, parts, walk};
+use model::{Body, Digest, Kind, Known, Seq};
 
 use super::{Index, Opener};
 use crate::{Audit, AuditError, KeyUnwrap};
@@ -25,7 +25,7 @@ impl Audit {
         most: usize,
         unwrap: Option<&dyn KeyUnwrap>,
     ) -> Result<Vec<(Seq, Known<Body>)>, AuditError> {
-        let (index, sealed) = self.sealed(from, most)?;
+        let (index, sealed) = self.sealed((most, PAGE_BYTES), |header| header.seq >= from)?;
         let opener = Opener::new(self, &index, unwrap);
         let opened = sealed.iter().map(|stored| {
             let seq = stored.header.seq;
@@ -34,7 +34,35 @@ impl Audit {
         Ok(opened.collect())
     }
 
-    fn sealed(&self, from: Seq, most: usize) -> Result<(Index, Vec<Stored>), AuditError> {
+    /// Returns the first record that any anchored incident refers to; none if none refers to one.
+    ///
+    /// # Errors
+    /// The log cannot be read back, or what an incident refers to cannot be told: then all of it must be kept.
+    pub fn kept_from(&self, unwrap: Option<&dyn KeyUnwrap>) -> Result<Option<Seq>, AuditError> {
+        let (index, sealed) = self.sealed((usize::MAX, usize::MAX), |header| {
+            header.kind == Kind::IncidentStep
+        })?;
+        let opener = Opener::new(self, &index, unwrap);
+        let mut least: Option<Seq> = None;
+        for stored in &sealed {
+            match opener.body(stored) {
+                Known::Yes(Body::IncidentStep { from, .. }) => {
+                    least = [least, from].into_iter().flatten().min();
+                }
+                Known::Yes(_) | Known::Unknown { .. } => {
+                    return Err(AuditError::KeptUnknown(stored.header.seq));
+                }
+            }
+        }
+        Ok(least)
+    }
+
+    /// Returns the sealed records that are wanted, as many as fit, with the keys that records before them name.
+    fn sealed(
+        &self,
+        (most, most_bytes): (usize, usize),
+        wants: impl Fn(&Header) -> bool,
+    ) -> Result<(Index, Vec<Stored>), AuditError> {
         let unreadable = AuditError::io("read the segments in", &self.dir);
         let mut parts = parts(&self.dir).map_err(unreadable)?;
         parts.reverse();
@@ -42,24 +70,18 @@ impl Audit {
         parts.sort_by_key(|part| *part != CARRIED);
         let last = self.head().map_or(0, |head| head.seq);
         let (mut index, mut found, mut bytes) = (Index::default(), Vec::new(), 0);
-        let full = |found: &Vec<Stored>, bytes| found.len() >= most || bytes >= PAGE_BYTES;
+        let is_full = |count: usize, bytes: usize| count >= most || bytes >= most_bytes;
         for part in parts {
-            if full(&found, bytes) {
+            if is_full(found.len(), bytes) {
                 break;
             }
             let walked = walk(&self.dir, part, last, |record| {
                 index.note_key(&record.header, record.body);
-                if record.header.seq >= from && record.header.sealing != Sealing::Clear {
+                if record.header.sealing != Sealing::Clear && wants(&record.header) {
                     bytes += record.body.len();
-                    found.push(Stored {
-                        place: record.place,
-                        header: record.header,
-                        body: record.body.to_vec(),
-                        // Opening asks for no id.
-                        id: Digest::from_bytes([0; 32]),
-                    });
+                    found.push(stored(record));
                 }
-                if full(&found, bytes) {
+                if is_full(found.len(), bytes) {
                     ControlFlow::Break(())
                 } else {
                     ControlFlow::Continue(())
@@ -68,5 +90,15 @@ impl Audit {
             walked.map_err(AuditError::io("read the segments in", &self.dir))?;
         }
         Ok((index, found))
+    }
+}
+
+fn stored(record: &Walked<'_>) -> Stored {
+    Stored {
+        place: record.place,
+        header: record.header,
+        body: record.body.to_vec(),
+        // Opening asks for no id.
+        id: Digest::from_bytes([0; 32]),
     }
 }

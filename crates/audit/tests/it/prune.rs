@@ -4,7 +4,7 @@ use std::fs;
 
 use audit::{Audit, CallFilter, Retention};
 use ledger::{Certificate, Verdict, VerifyOptions, verify};
-use model::{CallState, Exit, Wall};
+use model::{Body, CallState, Entry, Exit, Kind, Wall};
 
 use crate::world::*;
 
@@ -108,6 +108,55 @@ fn what_an_incident_refers_to_is_kept() {
 
     assert_eq!(given, None);
     assert_eq!(younger.unwrap(), None);
+}
+
+/// Anchors a step of an incident that refers to records from this one on.
+fn anchor(audit: &Audit, from: Option<u64>) {
+    let body = Body::IncidentStep {
+        incident: "i-0000000000000000".parse().unwrap(),
+        step: "01-preserve".to_owned(),
+        sha256: model::Digest::from_bytes([3; 32]),
+        late: false,
+        from,
+    };
+    let entry = Entry {
+        kind: Kind::IncidentStep,
+        session: None,
+        call: None,
+        refers_to: None,
+        body,
+    };
+    durable(audit, entry);
+}
+
+#[test]
+fn the_log_itself_tells_from_where_on_incidents_need_it_also_after_a_crash_and_a_prune() {
+    let world = World::new();
+    let (audit, session, _) = long(&world);
+    let needed = durable(&audit, attempt_entry(session, call_id())).seq;
+    assert_eq!(audit.kept_from(Some(&Xor)).unwrap(), None);
+    anchor(&audit, Some(needed));
+    anchor(&audit, None);
+    anchor(&audit, Some(needed + 5));
+    assert!(audit.could_prune(&ALL).unwrap());
+    for _ in 0..40 {
+        answerable(&audit, session, attempt(&audit, session));
+    }
+    let from = audit.kept_from(Some(&Xor)).unwrap();
+    audit.prune(&Retention { from, ..ALL }).unwrap().unwrap();
+    drop(audit);
+
+    let (audit, _) = world.open();
+    let from = audit.kept_from(Some(&Xor)).unwrap();
+
+    assert_eq!(from, Some(needed));
+    assert!(!audit.could_prune(&Retention { from, ..ALL }).unwrap());
+    let kept = verify(&world.dir(), &VerifyOptions::default()).first_seq;
+    assert!(kept.unwrap() <= needed, "{kept:?}");
+    assert!(
+        audit.kept_from(None).is_err(),
+        "what cannot be read is kept"
+    );
 }
 
 #[test]
