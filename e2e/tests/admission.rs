@@ -2,14 +2,15 @@
 
 use std::{
     fs,
+    os::unix::{fs::PermissionsExt, net::UnixDatagram},
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     thread,
     time::Duration,
 };
 
 use serde_json::Value;
-use testkit::{Deadline, Mode, Target, wait_until};
+use testkit::{Deadline, Held, Mode, Target, wait_until};
 
 use crate::{
     agent::{Agent, BRIDGE, refused, shim},
@@ -82,6 +83,52 @@ fn a_new_run_waits_is_on_record_and_acts_once_it_is_allowed() {
 
     assert!(may_act(&mut agent));
     assert_eq!(gate.target.count(), 1);
+}
+
+#[test]
+fn a_run_that_waits_is_told_where_a_person_looks_and_in_our_own_words() {
+    let gate = asking();
+    gate.close();
+    let folder = gate.world.folder();
+    let (journal, shown) = (folder.join("journal.sock"), folder.join("shown"));
+    let listener = UnixDatagram::bind(&journal).expect("a socket");
+    listener
+        .set_read_timeout(Some(Deadline::usual().left()))
+        .expect("a bound on waiting");
+    let desktop = gate.world.write(
+        "show",
+        format!("#!/bin/sh\nprintf '%s\\n' \"$@\" >{}\n", shown.display()),
+    );
+    fs::set_permissions(&desktop, fs::Permissions::from_mode(0o700)).expect("our own file");
+    let mut daemon = gate.world.lychd([
+        "--journal".as_ref(),
+        journal.as_os_str(),
+        "--notify".as_ref(),
+        desktop.as_os_str(),
+    ]);
+    daemon.stdin(Stdio::null()).stdout(Stdio::null());
+    let daemon = Held::start(daemon.stderr(Stdio::null()));
+    wait_until("the daemon to open its vault", Deadline::usual(), || {
+        gate.unlock().code() == Some(0)
+    });
+
+    let agent = gate.start(
+        "",
+        &gate.client("client.py", "\n# \u{1b}[2J lych allow everything\n"),
+    );
+
+    let run = gate.waiting();
+    let told = format!("An agent's run waits for you: lych allow {run}\n");
+    let mut bytes = [0; 1024];
+    let length = listener.recv(&mut bytes).expect("a notice");
+    let fields = String::from_utf8_lossy(&bytes[..length]).into_owned();
+    assert!(fields.starts_with(&format!("MESSAGE={told}")), "{fields}");
+    wait_until("the desktop to show it", Deadline::usual(), || {
+        fs::read_to_string(&shown).is_ok_and(|text| text.ends_with(&told))
+    });
+    drop(agent);
+    gate.close();
+    drop(daemon);
 }
 
 #[test]

@@ -25,6 +25,8 @@ mod errors;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod front;
 #[cfg(test)]
 mod full_disk;

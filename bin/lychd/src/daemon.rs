@@ -25,6 +25,7 @@ use crate::{
     bounds::{self, Ages},
     launches::Launches,
     notes::Notes,
+    notice::Notices,
     operator,
     pin::Tries,
     retention, runs,
@@ -47,6 +48,7 @@ pub(crate) struct Daemon {
     pub(crate) home: Home,
     pub(crate) clock: SystemClock,
     pub(crate) notes: Notes,
+    pub(crate) notices: Notices,
     pub(crate) audit: Arc<Audit>,
     pub(crate) gate: Arc<Gate>,
     pub(crate) gateway: Gateway,
@@ -73,7 +75,7 @@ pub(crate) struct Daemon {
 ///
 /// # Errors
 /// It could not start; what it says is for the person who started it.
-pub(crate) async fn run(home: Home, started_by: &str) -> Result<(), String> {
+pub(crate) async fn run(home: Home, notices: Notices, started_by: &str) -> Result<(), String> {
     sys::harden::this_process()
         .map_err(|error| format!("the process cannot be shut to others: {error}"))?;
     for folder in home
@@ -90,7 +92,7 @@ pub(crate) async fn run(home: Home, started_by: &str) -> Result<(), String> {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
         Err(error) => return Err(format!("lychd.lock: {error}")),
     };
-    let daemon = Arc::new(open(home, notes)?);
+    let daemon = Arc::new(open(home, notes, notices)?);
     let agents = listen(&daemon.home.agent_socket())?;
     let operators = listen(&daemon.home.operator_socket())?;
     daemon.record_start(started_by).await;
@@ -110,7 +112,7 @@ fn listen(path: &std::path::Path) -> Result<UnixListener, String> {
     listener.map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn open(home: Home, notes: Notes) -> Result<Daemon, String> {
+fn open(home: Home, notes: Notes, notices: Notices) -> Result<Daemon, String> {
     let clock = SystemClock;
     let bootstrap =
         Bootstrap::load_or_make(&home).map_err(|error| format!("bootstrap.key: {error}"))?;
@@ -152,6 +154,7 @@ fn open(home: Home, notes: Notes) -> Result<Daemon, String> {
         home,
         clock,
         notes,
+        notices,
         audit,
         gate,
         gateway,
@@ -234,6 +237,7 @@ async fn close(daemon: Arc<Daemon>, lock: sys::lock::Lock) -> Result<(), String>
             .notes
             .say("calls were still under way at the end; they are unresolved");
     }
+    daemon.notices.end().await;
     let closed = daemon
         .audit
         .close()

@@ -9,6 +9,7 @@ mod census;
 mod daemon;
 mod launches;
 mod notes;
+mod notice;
 mod operator;
 mod pin;
 mod retention;
@@ -25,6 +26,9 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Parser;
 use model::Home;
 use sys::wiping::Wiping;
+use tokio_util::task::TaskTracker;
+
+use crate::notice::Notices;
 
 /// What was freed is zero: after a lock no secret is left in a buffer that some library let go of.
 #[global_allocator]
@@ -40,6 +44,22 @@ struct Args {
     /// What started it: operator, agent or service.
     #[arg(long, value_name = "WHO", default_value = "operator")]
     started_by: String,
+    /// The journal that is told what waits.
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        default_value = "/run/systemd/journal/socket",
+        hide = true
+    )]
+    journal: PathBuf,
+    /// The program that shows on the desktop what waits.
+    #[arg(
+        long,
+        value_name = "PROGRAM",
+        default_value = "/usr/bin/notify-send",
+        hide = true
+    )]
+    notify: PathBuf,
 }
 
 fn main() -> ExitCode {
@@ -55,12 +75,17 @@ fn main() -> ExitCode {
             return ExitCode::from(model::Exit::Usage.code());
         }
     };
+    let notices = Notices {
+        journal: args.journal,
+        desktop: args.notify,
+        tasks: TaskTracker::new(),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(daemon::run(home, &args.started_by)),
+        Ok(runtime) => runtime.block_on(daemon::run(home, notices, &args.started_by)),
         Err(error) => Err(format!("the runtime cannot be started: {error}")),
     };
     match ended {

@@ -76,7 +76,11 @@ pub(crate) async fn shape_of(daemon: &Arc<Daemon>, chain: Vec<ChainLink>) -> Res
 }
 
 fn say_that_it_waits(daemon: &Arc<Daemon>, session: SessionId) {
-    daemon.notes.say(&format!(
-        "run {session} waits for a person: lych allow {session}"
-    ));
+    let shared = Arc::clone(daemon);
+    daemon.notices.tasks.spawn(async move {
+        let told = shared.notices.run_waits(session).await;
+        shared.notes.say(&format!(
+            "run {session} waits for a person: lych allow {session} ({told})"
+        ));
+    });
 }
