@@ -43,8 +43,12 @@ fn assert_harmless(what: &str, finished: &Finished) {
             !text.lines().any(|line| line.starts_with("error: forged")),
             "{what}: {text}"
         );
-        assert!(!text.contains("panicked"), "{what}: {text}");
     }
+    assert!(
+        !finished.stderr.contains("panicked"),
+        "{what}: {}",
+        finished.stderr
+    );
 }
 
 fn tricks() -> Vec<String> {
@@ -159,7 +163,7 @@ fn from_an_agent_and_a_server_it_is_kept_as_data_and_shown_harmlessly() {
         .expect_code(0)
         .json();
     let calls = calls["calls"].as_array().expect("calls");
-    assert!(calls.len() > 30, "{}", calls.len());
+    assert!(calls.len() > 10, "{}", calls.len());
     let known: Vec<&str> = calls
         .iter()
         .filter_map(|call| call["id"].as_str())
@@ -167,6 +171,9 @@ fn from_an_agent_and_a_server_it_is_kept_as_data_and_shown_harmlessly() {
 
     for args in [
         vec!["activity", "list"],
+        vec!["activity", "list", "--json"],
+        vec!["sessions", "list", "--json"],
+        vec!["ps", "--all", "--json"],
         vec!["sessions", "list"],
         vec!["reconcile", "list"],
         vec!["pending"],

@@ -1,6 +1,7 @@
 //! The person's side: data on stdout, everything else on stderr, and no panic when either is gone.
 
 use std::{
+    borrow::Cow,
     io::{self, Write},
     process::ExitCode,
 };
@@ -100,13 +101,16 @@ fn verbs(depth: usize) -> Vec<String> {
 }
 
 /// Prints what happened, why, and what to do next.
+///
+/// A part of each may be somebody else's text that a library put into its own words (a key of a configuration
+/// file, a path): all of it is made harmless here, on one line, and not longer than a person reads.
 pub(crate) fn explain(error: &Explain) {
-    let mut text = format!("error: {}\n", error.what);
+    let mut text = format!("error: {}\n", harmless(&error.what));
     if let Some(why) = &error.why {
-        text.push_str(&format!("cause: {why}\n"));
+        text.push_str(&format!("cause: {}\n", harmless(why)));
     }
     if let Some(next) = &error.next {
-        text.push_str(&format!("hint:  {next}\n"));
+        text.push_str(&format!("hint:  {}\n", harmless(next)));
     }
     if error.fault == Fault::Ours {
         text.push_str("This is a defect of Lychgate; please report it.\n");
@@ -114,9 +118,38 @@ pub(crate) fn explain(error: &Explain) {
     note(text.trim_end());
 }
 
+fn harmless(text: &str) -> String {
+    let shown: String = text.chars().take(LONGEST_PART).collect();
+    let more = if shown.len() < text.len() {
+        " […]"
+    } else {
+        ""
+    };
+    format!("{}{more}", Foreign::new(shown))
+}
+
+/// A part of an error, in characters: a screen of them, since what is longer is read nowhere.
+const LONGEST_PART: usize = 2_000;
+
 /// Prints a line for the person on stderr; a broken stderr is nobody's problem.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown(text));
+}
+
+/// The last net before a terminal: whatever page or table forgot to make somebody else's text harmless.
+fn shown(text: &str) -> Cow<'_, str> {
+    let plain = |c: char| c == '\n' || c == '\t' || model::is_harmless(c);
+    if text.chars().all(plain) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| {
+        if plain(c) {
+            c.to_string()
+        } else {
+            c.escape_unicode().to_string()
+        }
+    };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 /// Prints data on stdout. Whoever closed the pipe has read enough.
@@ -125,7 +158,10 @@ pub(crate) fn note(text: &str) {
 /// The output could not be written, for another reason than that nobody reads it.
 pub(crate) fn data(text: &str) -> Result<(), Explain> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out
+        .write_all(shown(text).as_bytes())
+        .and_then(|()| out.flush())
+    {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Explain::new(
             Exit::Failed,
             Fault::Operator,
@@ -150,7 +186,24 @@ pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), Explain> {
         .because(error)
     })?;
     text.push('\n');
-    data(&text)
+    data(&escaped(&text))
+}
+
+/// JSON (RFC 8259, section 7) lets everything from U+0080 stand as it is; a terminal acts on some of it. The
+/// escaped form means the same, and such characters stand nowhere but in its strings.
+fn escaped(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    for c in json.chars() {
+        if c == '\n' || model::is_harmless(c) {
+            out.push(c);
+        } else {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                out.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    out
 }
 
 /// Prints a table, or a line that says there is nothing.

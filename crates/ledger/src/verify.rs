@@ -197,9 +197,12 @@ fn without_log(dir: &Path, error: &io::Error) -> Report {
         }
         (io::ErrorKind::NotFound, Ok(_)) => format!(
             "there is no log in {}, or its making was cut short",
-            dir.display()
+            model::Foreign::new(dir.display().to_string())
         ),
-        (io::ErrorKind::NotFound, Err(error)) => format!("cannot read {}: {error}", seg.display()),
+        (io::ErrorKind::NotFound, Err(error)) => format!(
+            "cannot read {}: {error}",
+            model::Foreign::new(seg.display().to_string())
+        ),
         (_, _) => format!("cannot read LOG: {error}"),
     };
     blank(Err(why))

@@ -93,6 +93,12 @@ impl<'de> Deserialize<'de> for Foreign {
     }
 }
 
+/// Tells whether a character may stand on a terminal as it is.
+#[must_use]
+pub fn is_harmless(c: char) -> bool {
+    !c.is_control() && !invisible(c)
+}
+
 impl From<&str> for Foreign {
     fn from(text: &str) -> Self {
         Self::new(text)
@@ -108,10 +114,10 @@ const fn invisible(c: char) -> bool {
 impl fmt::Display for Foreign {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for c in self.text.chars() {
-            if c.is_control() || invisible(c) {
-                write!(f, "{}", c.escape_unicode())?;
-            } else {
+            if is_harmless(c) {
                 f.write_char(c)?;
+            } else {
+                write!(f, "{}", c.escape_unicode())?;
             }
         }
         Ok(())

@@ -24,7 +24,7 @@ pub use act::Act;
 pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
 pub use destination::{Destination, DestinationError};
 pub use fault::{Exit, Explain, Fault};
-pub use foreign::Foreign;
+pub use foreign::{Foreign, is_harmless};
 pub use home::{Home, HomeError};
 pub use id::{
     CallId, ChannelName, ConnectionId, EpochId, IdError, IncidentId, LogId, OperationName,
