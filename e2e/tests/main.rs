@@ -61,4 +61,6 @@ mod tamper;
 #[cfg(test)]
 mod tree;
 #[cfg(test)]
+mod vault_files;
+#[cfg(test)]
 mod verifiers;

@@ -206,7 +206,7 @@ impl OpenerArgs {
     }
 }
 
-fn text_path(path: &Path) -> Result<String, Explain> {
+pub(crate) fn text_path(path: &Path) -> Result<String, Explain> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         Explain::new(
             Exit::Usage,

@@ -1,5 +1,11 @@
 //! Secrets by name: added, listed, replaced, removed; never shown.
 
+mod backup;
+mod recipients;
+mod tar;
+
+use std::path::PathBuf;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use clap::{Args, Subcommand};
 use model::{Exit, Explain, Fault, Home, Secret, SecretName};
@@ -41,6 +47,15 @@ pub(crate) enum Vault {
         #[command(flatten)]
         pin: PinArgs,
     },
+    /// Choose which keys open the vault besides its passphrase or key file.
+    Recipients(recipients::Recipients),
+    /// Copy the sealed vault into one file, to be kept elsewhere.
+    Backup {
+        /// Where to; it must not exist.
+        file: PathBuf,
+    },
+    /// Put the vault from a backup in place of the present one.
+    Restore(backup::Restore),
     /// Remove a secret.
     Remove {
         /// Its name.
@@ -164,6 +179,9 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
                 "Secret {name} is removed. It is still valid where it was issued."
             ));
         }
+        Vault::Recipients(args) => return recipients::run(home, &args),
+        Vault::Backup { file } => return backup::backup(home, &file),
+        Vault::Restore(args) => return backup::restore(home, &args),
         Vault::Presence(args) => return presence(home, &args),
         Vault::List { json } => return list(home, json),
     }

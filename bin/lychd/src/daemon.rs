@@ -96,6 +96,7 @@ pub(crate) async fn run(home: Home, notices: Notices, started_by: &str) -> Resul
     let agents = listen(&daemon.home.agent_socket())?;
     let operators = listen(&daemon.home.operator_socket())?;
     daemon.record_start(started_by).await;
+    verbs::by_machine(&daemon).await;
     daemon
         .notes
         .say(&format!("started, version {}", wire::VERSION));

@@ -13,7 +13,7 @@ use model::{
 use sys::{durable, lock::Lock};
 
 use crate::{
-    AuditError, Health, Options, Recovered, Stats,
+    AuditError, Health, KeyUnwrap, Options, Recovered, Stats,
     commit::{Seen, Shared},
     keyring::KeyRing,
     queue::{Content, Draft},
@@ -120,6 +120,13 @@ impl Audit {
         };
         lock(&self.shared.queue).health(&mut health);
         health
+    }
+
+    /// Tells whether somebody holds the key to this log's data keys; tried on that of the present daemon run.
+    #[must_use]
+    pub fn is_opened_by(&self, unwrap: &dyn KeyUnwrap) -> bool {
+        let file = std::fs::read(key_file_of(&self.dir, self.epoch));
+        file.is_ok_and(|file| unwrap.unwrap(&file).is_some())
     }
 
     /// Looks whether the log's files are still where they were; if not, nothing is taken any more. To be called now and

@@ -103,6 +103,28 @@ pub enum Act {
     },
     /// The vault was put under another passphrase or key file.
     OpenerChanged,
+    /// A further key opens the vault's file from now on, for the day when nothing else does; none if none does.
+    RecoveryChosen {
+        /// Its age recipient.
+        recipient: Option<String>,
+    },
+    /// The daemon opens the vault by itself from now on, or no longer.
+    MachineChosen {
+        /// The age recipient of the machine's key.
+        recipient: Option<String>,
+    },
+    /// The vault was opened by the machine's key, at the daemon's start.
+    UnlockedByMachine,
+    /// The sealed files of the vault were copied for a backup.
+    VaultBackedUp {
+        /// Digest of the copied `vault.age`.
+        sha256: Digest,
+    },
+    /// The vault was to be replaced by one from a backup.
+    VaultRestored {
+        /// The generation it had there.
+        generation: u64,
+    },
     /// The daemon was told to stop.
     Stop,
 }

@@ -125,6 +125,12 @@ impl Home {
         self.data.join("identity.age")
     }
 
+    /// The vault's main identity once more, under the key that this machine gives its service.
+    #[must_use]
+    pub fn machine_identity(&self) -> PathBuf {
+        self.data.join("machine.age")
+    }
+
     /// The folder of launch records.
     #[must_use]
     pub fn launches(&self) -> PathBuf {

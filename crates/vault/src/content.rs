@@ -25,6 +25,36 @@ pub(crate) struct Content {
     pub(crate) log_identity: Arc<x25519::Identity>,
     pub(crate) secrets: BTreeMap<SecretName, Arc<Entry>>,
     pub(crate) policy: Option<Arc<Vec<u8>>>,
+    pub(crate) recipients: Recipients,
+}
+
+/// Who opens `vault.age` besides the main identity: age recipients, which are no secrets.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Recipients {
+    /// A key that lies far away, for the day when nothing else opens the vault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) recovery: Option<String>,
+    /// The key that this machine gives its service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) machine: Option<String>,
+}
+
+impl Recipients {
+    /// Returns those there are, as age has them.
+    pub(crate) fn all(&self) -> Result<Vec<x25519::Recipient>, VaultError> {
+        let named = [&self.recovery, &self.machine].into_iter().flatten();
+        named
+            .map(|text| {
+                text.parse()
+                    .map_err(|_| VaultError::NotAnAgeKey("recipient"))
+            })
+            .collect()
+    }
+
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// One secret with where it may go.
@@ -50,6 +80,8 @@ struct Stored<'a> {
     secrets: Vec<StoredSecret<'a>>,
     #[serde(borrow)]
     policy: Option<StoredPolicy<'a>>,
+    #[serde(default, skip_serializing_if = "Recipients::is_empty")]
+    recipients: Recipients,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,6 +116,7 @@ impl Content {
             log_identity: Arc::clone(&self.log_identity),
             secrets: self.secrets.clone(),
             policy: self.policy.clone(),
+            recipients: self.recipients.clone(),
         }
     }
 
@@ -123,6 +156,7 @@ impl Content {
                     let sha256 = sha256(raw);
                     StoredPolicy { sha256, bytes }
                 }),
+            recipients: self.recipients.clone(),
         };
         frame(&stored, identity)
     }
@@ -184,6 +218,7 @@ impl Stored<'_> {
             log_identity: Arc::new(read_identity(self.log_identity.as_bytes())?),
             secrets,
             policy,
+            recipients: self.recipients,
         })
     }
 }

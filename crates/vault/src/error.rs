@@ -101,6 +101,9 @@ pub enum VaultError {
     /// The kernel has no randomness.
     #[error("the operating system gives no random numbers")]
     NoRandomness,
+    /// The key in a service's credential is not the one that the vault names.
+    #[error("the vault does not name this machine's key")]
+    NotItsMachine,
     /// The vault could not be encoded or encrypted.
     #[error("the vault could not be encrypted")]
     Encrypt,
@@ -161,6 +164,7 @@ impl VaultError {
             | Self::Substituted(_)
             | Self::RolledBack { .. }
             | Self::ChangedOnDisk(_)
+            | Self::NotItsMachine
             | Self::Io { .. }
             | Self::NoRandomness => (Exit::Failed, Fault::Operator),
             Self::Encrypt => (Exit::Failed, Fault::Ours),
@@ -199,6 +203,7 @@ impl VaultError {
             | Self::NoSuchSecret(_)
             | Self::NoDestination
             | Self::NotAnAgeKey(_)
+            | Self::NotItsMachine
             | Self::NoRandomness
             | Self::Encrypt => None,
         }
@@ -244,6 +249,9 @@ impl VaultError {
             Self::BadHeader(_) => "name the header the API expects, as in --header X-Api-Key".to_owned(),
             Self::NotAnAgeKey(_) => "check that the whole line was copied".to_owned(),
             Self::Io { .. } => "see to the file system, then try again".to_owned(),
+            Self::NotItsMachine => {
+                "name it with `lych vault recipients --machine FILE`, if this machine is meant".to_owned()
+            }
             Self::NoRandomness => "try again once the system has started up".to_owned(),
             Self::Encrypt => "please report this".to_owned(),
         }

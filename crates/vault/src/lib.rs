@@ -17,6 +17,7 @@ mod content;
 mod error;
 mod keys;
 mod opener;
+mod recovery;
 mod sealed;
 mod vault;
 
@@ -28,4 +29,5 @@ pub use keys::{
     new_log_identity, new_root_seed, root_public_of, root_sign_with, unwrap_with, wrap_to,
 };
 pub use opener::{Opener, OpensBy, WorkFactor};
+pub use recovery::Backup;
 pub use vault::{NewSecret, SealedSecret, SecretListing, Seed, Vault};

@@ -143,6 +143,11 @@ pub(crate) fn opens_by(path: &Path, file: &[u8]) -> Result<OpensBy, VaultError> 
     }
 }
 
+/// Returns the recipient of the identity in a key file.
+pub(crate) fn recipient_of(key_file: &Path) -> Result<String, VaultError> {
+    Ok(read_key_file(key_file)?.to_public().to_string())
+}
+
 fn seal(recipient: &dyn age::Recipient, parts: &[&[u8]]) -> Result<Vec<u8>, VaultError> {
     let plain = Zeroizing::new(parts.concat());
     sealed::seal(recipient, &plain).map_err(|_| VaultError::Encrypt)
@@ -200,7 +205,11 @@ fn read_key_file(path: &Path) -> Result<x25519::Identity, VaultError> {
     if meta.uid() != 0 && meta.uid() != sys::process::own_uid() {
         return Err(fault(KeyFileFault::ForeignOwner));
     }
-    if meta.mode() & 0o077 != 0 {
+    // A credential of systemd belongs to root and is given to the service's user by an access list, whose mask shows
+    // as the group's right to read (systemd.exec(5), credentials).
+    let given = meta.uid() == 0 && sys::process::own_uid() != 0;
+    let others = if given { 0o037 } else { 0o077 };
+    if meta.mode() & others != 0 {
         let mode = meta.mode() & 0o777;
         return Err(fault(KeyFileFault::OpenToOthers { mode }));
     }

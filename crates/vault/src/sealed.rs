@@ -7,7 +7,15 @@ use zeroize::Zeroizing;
 
 /// Encrypts `plain` for one recipient.
 pub(crate) fn seal(recipient: &dyn Recipient, plain: &[u8]) -> Result<Vec<u8>, EncryptError> {
-    let encryptor = Encryptor::with_recipients(std::iter::once(recipient))?;
+    seal_to(&[recipient], plain)
+}
+
+/// Encrypts `plain` for several recipients, each of whom opens it alone.
+pub(crate) fn seal_to(
+    recipients: &[&dyn Recipient],
+    plain: &[u8],
+) -> Result<Vec<u8>, EncryptError> {
+    let encryptor = Encryptor::with_recipients(recipients.iter().copied())?;
     let mut out = Vec::with_capacity(plain.len() + HEADER_ROOM);
     let mut writer = encryptor.wrap_output(&mut out)?;
     writer.write_all(plain)?;

@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use crate::{
     VaultError,
-    content::{Content, Entry, sha256},
+    content::{Content, Entry, Recipients, sha256},
     keys,
     opener::{self, Opener, OpensBy},
     sealed,
@@ -107,6 +107,7 @@ impl Vault {
             log_identity: Arc::new(log_identity),
             secrets: std::collections::BTreeMap::new(),
             policy: None,
+            recipients: Recipients::default(),
         };
         opener.prepare()?;
         let identity = x25519::Identity::generate();
@@ -128,17 +129,26 @@ impl Vault {
     /// # Errors
     /// It is missing, damaged, newer than this program or not ours; or the opener does not open it.
     pub fn open(home: &Home, opener: &Opener) -> Result<Self, VaultError> {
-        let (path, identity_path) = (home.vault(), home.identity());
-        let file = read(&path)?;
-        let identity = opener.unlock(&identity_path, &read_identity(home)?)?;
-        let plain = sealed::open(&identity, &file).map_err(|error| not_opened(&error, &path))?;
+        let file = read(&home.vault())?;
+        let identity = opener.unlock(&home.identity(), &read_identity(home)?)?;
+        Self::of(home, &file, identity)
+    }
+
+    /// Takes a vault's file apart; nothing of it is written.
+    pub(crate) fn of(
+        home: &Home,
+        file: &[u8],
+        identity: x25519::Identity,
+    ) -> Result<Self, VaultError> {
+        let path = home.vault();
+        let plain = sealed::open(&identity, file).map_err(|error| not_opened(&error, &path))?;
         let content = Content::from_plain(&plain, &identity, &path)?;
         Ok(Self {
             path,
-            identity_path,
+            identity_path: home.identity(),
             identity,
             content,
-            sha256: sha256(&file),
+            sha256: sha256(file),
         })
     }
 
@@ -303,6 +313,38 @@ impl Vault {
         replace(&self.identity_path, &opener.lock(&self.identity)?)
     }
 
+    pub(crate) const fn identity(&self) -> &x25519::Identity {
+        &self.identity
+    }
+
+    pub(crate) const fn recipients(&self) -> &Recipients {
+        &self.content.recipients
+    }
+
+    pub(crate) fn change_recipients(
+        &mut self,
+        edit: impl FnOnce(&mut Recipients),
+    ) -> Result<(), VaultError> {
+        self.change(|content| edit(&mut content.recipients))
+    }
+
+    /// Writes this vault as a later generation than `above`, in place of whatever is there; the file that was there is
+    /// kept as the generation before.
+    pub(crate) fn write_above(&mut self, above: u64) -> Result<(), VaultError> {
+        let mut next = self.content.next();
+        next.generation = above.max(self.content.generation) + 1;
+        let file = encrypt(&next, &self.identity)?;
+        match read(&self.path) {
+            Ok(old) => replace(&previous(&self.path), &old)?,
+            Err(VaultError::Missing(_)) => {}
+            Err(error) => return Err(error),
+        }
+        replace(&self.path, &file)?;
+        self.sha256 = sha256(&file);
+        self.content = next;
+        Ok(())
+    }
+
     fn entry(&self, name: &SecretName) -> Result<&Entry, VaultError> {
         self.content
             .secrets
@@ -336,7 +378,11 @@ fn previous(path: &Path) -> PathBuf {
 
 fn encrypt(content: &Content, identity: &x25519::Identity) -> Result<Vec<u8>, VaultError> {
     let plain = content.to_plain(identity)?;
-    sealed::seal(&identity.to_public(), &plain).map_err(|_| VaultError::Encrypt)
+    let main = identity.to_public();
+    let others = content.recipients.all()?;
+    let mut all: Vec<&dyn age::Recipient> = vec![&main];
+    all.extend(others.iter().map(|other| other as &dyn age::Recipient));
+    sealed::seal_to(&all, &plain).map_err(|_| VaultError::Encrypt)
 }
 
 fn not_opened(error: &age::DecryptError, path: &Path) -> VaultError {
@@ -358,7 +404,7 @@ fn not_opened(error: &age::DecryptError, path: &Path) -> VaultError {
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, VaultError> {
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VaultError> {
     let bytes = fs::read(path).map_err(|source| {
         if source.kind() == io::ErrorKind::NotFound {
             return VaultError::Missing(path.to_owned());
@@ -387,7 +433,7 @@ fn is_there(path: &Path) -> Result<bool, VaultError> {
     })
 }
 
-fn read_identity(home: &Home) -> Result<Vec<u8>, VaultError> {
+pub(crate) fn read_identity(home: &Home) -> Result<Vec<u8>, VaultError> {
     let path = home.identity();
     if !is_there(&path)? && is_there(&home.vault())? {
         return Err(VaultError::MissingIdentity(path));
@@ -395,7 +441,7 @@ fn read_identity(home: &Home) -> Result<Vec<u8>, VaultError> {
     read(&path)
 }
 
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), VaultError> {
     sys::durable::replace(path, bytes).map_err(|source| VaultError::Io {
         doing: "write",
         path: path.to_owned(),

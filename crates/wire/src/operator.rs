@@ -219,6 +219,27 @@ pub enum Request {
         /// What will open it.
         opener: Opener,
     },
+    /// Name the key that opens the vault's file when nothing else does; none for none.
+    VaultRecovery {
+        /// Its age recipient.
+        recipient: Option<String>,
+    },
+    /// Let the daemon open the vault by itself, with the key in this file; none takes that back.
+    VaultMachine {
+        /// The key file, by its absolute path; the daemon reads it.
+        key_file: Option<String>,
+    },
+    /// Copy the sealed files of the vault.
+    VaultBackup,
+    /// Put a vault from a backup in place of the present one.
+    VaultRestore {
+        /// `vault.age`, as base64.
+        vault: String,
+        /// `identity.age`, as base64.
+        identity: String,
+        /// What opens it.
+        opener: Opener,
+    },
     /// Open the sealed bodies of the log, some at a time.
     AuditBodies {
         /// The first record that is wanted.
@@ -258,7 +279,8 @@ impl Request {
             | Self::PresenceChoose { .. }
             | Self::VaultAdd { .. }
             | Self::VaultRotate { .. }
-            | Self::VaultOpener { .. } => true,
+            | Self::VaultOpener { .. }
+            | Self::VaultRestore { .. } => true,
             Self::Status
             | Self::Pending
             | Self::Allow { .. }
@@ -268,6 +290,9 @@ impl Request {
             | Self::Stop
             | Self::VaultRemove { .. }
             | Self::VaultList
+            | Self::VaultRecovery { .. }
+            | Self::VaultMachine { .. }
+            | Self::VaultBackup
             | Self::ChannelsList
             | Self::ChannelsApply { .. }
             | Self::SessionsList

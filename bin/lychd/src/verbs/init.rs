@@ -133,8 +133,23 @@ pub(super) async fn unlock(
     Ok(json!({"vault": "unlocked", "already": false}))
 }
 
+/// Makes a vault effective that the machine's key opened. Presence was shown when that key was named.
+pub(super) async fn opened_by_machine(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    vault: Vault,
+) -> Result<(), Explain> {
+    let vault = newest(daemon, vault).await?;
+    acted(daemon, by, Act::UnlockedByMachine).await?;
+    take_over(daemon, by, vault).await
+}
+
 /// Makes an opened vault effective: its root signs, its policy holds, its secrets may be used.
-async fn take_over(daemon: &Arc<Daemon>, by: &Operator, vault: Vault) -> Result<(), Explain> {
+pub(super) async fn take_over(
+    daemon: &Arc<Daemon>,
+    by: &Operator,
+    vault: Vault,
+) -> Result<(), Explain> {
     acted(daemon, by, Act::Unlock).await?;
     let written = Act::VaultWritten {
         generation: vault.generation(),

@@ -1,5 +1,6 @@
 //! The operator's verbs, one function each.
 
+mod backup;
 mod init;
 mod journals;
 mod log;
@@ -19,6 +20,7 @@ use wire::operator::Request;
 
 use crate::{daemon::Daemon, operator::Caller};
 pub(crate) use journals::unresolved;
+pub(crate) use opener::by_machine;
 pub(crate) use policy::draft_differs;
 use sealed::sealed as sealed_now;
 pub(crate) use sealed::sealed;
@@ -70,6 +72,14 @@ pub(crate) async fn run(
         Request::VaultRemove { name } => secrets::remove(daemon, by, name).await,
         Request::StandBehind { act } => presence::stand_behind(daemon, by, act).await,
         Request::VaultOpener { opener } => opener::change(daemon, by, opener).await,
+        Request::VaultRecovery { recipient } => opener::recovery(daemon, by, recipient).await,
+        Request::VaultMachine { key_file } => opener::machine(daemon, by, key_file).await,
+        Request::VaultBackup => backup::copy(daemon, by).await,
+        Request::VaultRestore {
+            vault,
+            identity,
+            opener,
+        } => backup::restore(daemon, caller, (&vault, &identity), opener).await,
         Request::AuditBodies { from, most } => log::bodies(daemon, from, most).await,
         Request::AuditErase { session } => log::erase(daemon, by, session).await,
         Request::AuditAdopt { epoch } => log::adopt(daemon, by, epoch).await,

@@ -27,6 +27,8 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::AllowRepeat { .. }
         | Request::PresenceChoose { .. }
         | Request::VaultOpener { .. }
+        | Request::VaultRecovery { .. }
+        | Request::VaultMachine { key_file: Some(_) }
         | Request::AuditErase { .. }
         | Request::AuditAdopt { .. }
         | Request::AuditPrune { .. }
@@ -42,6 +44,9 @@ pub(super) const fn widens(request: &Request) -> bool {
         | Request::Stop
         | Request::VaultRemove { .. }
         | Request::VaultList
+        | Request::VaultMachine { key_file: None }
+        | Request::VaultBackup
+        | Request::VaultRestore { .. }
         | Request::ChannelsList
         | Request::ChannelsApply { dry_run: true }
         | Request::SessionsList

@@ -111,7 +111,7 @@ pub(super) async fn remove(
 
 /// Changes the vault and puts the new file's generation and digest on record, so that an older file put in
 /// its place is recognised.
-async fn change(
+pub(super) async fn change(
     daemon: &Arc<Daemon>,
     by: &Operator,
     apply: impl FnOnce(&mut vault::Vault) -> Result<(), vault::VaultError>,
