@@ -96,6 +96,11 @@ impl Agent {
         self.started.crash();
     }
 
+    /// Returns the number of what was started: the client, or the shim if there is none.
+    pub fn pid(&self) -> u32 {
+        self.started.pid()
+    }
+
     /// Takes the next answer of any request; none if the connection ends or the deadline passes first.
     pub fn next(&self, deadline: Deadline) -> Option<Value> {
         self.answers.recv_timeout(deadline.left()).ok()

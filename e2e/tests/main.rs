@@ -11,6 +11,8 @@ mod apart;
 #[cfg(test)]
 mod both_ends;
 #[cfg(test)]
+mod census;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod disturbed;
