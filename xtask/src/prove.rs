@@ -37,6 +37,11 @@ const PROOFS: &[Proof] = &[
         packages: &["lych"],
     },
     Proof {
+        name: "servers",
+        claim: "what is left of public servers is called what it is, however their client was lost",
+        n: 1,
+    },
+    Proof {
         name: "reuse",
         claim: "no later holder of a number is taken for an earlier one",
         n: 10_000,

@@ -19,8 +19,22 @@ const PYTHON_SDK: &str = "2.3.0";
 const PYNACL: &str = "1.6.2";
 
 /// Public servers that must be judged right: by what their client did, not by what they are called.
-const NODE_SERVERS: &[&str] = &["@modelcontextprotocol/server-everything@2026.8.31"];
-const PYTHON_SERVERS: &[(&str, &str)] = &[("mcp-server-time", "2026.10.19")];
+const NODE_SERVERS: &[&str] = &[
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+    "@playwright/mcp@0.0.83",
+];
+/// What uvx(1) is to have at hand: the package, and the program in it.
+const PYTHON_SERVERS: &[(&str, &str)] = &[
+    ("mcp-server-time==2026.10.19", "mcp-server-time"),
+    ("mcp-server-git==2026.10.19", "mcp-server-git"),
+    ("mcp-server-fetch==2026.10.24", "mcp-server-fetch"),
+    ("fastmcp==4.2.3", "fastmcp"),
+];
+
+/// Brings uvx(1).
+const UV: &str = "0.13.9";
 
 /// Checks licences, sources and bans.
 const CARGO_DENY: &str = "0.20.2";
@@ -140,30 +154,58 @@ pub(crate) fn strace() -> Ending {
         .into()
 }
 
-/// Makes sure that the public servers are there, each in the version that was judged before.
+/// Makes sure that the public servers are there, each in the version that was judged before, and the clients
+/// that start them.
 pub(crate) fn servers() -> Ending {
-    for (name, version) in PYTHON_SERVERS {
-        let ending = python_package(&target().join("venv-servers"), name, version);
+    let venv = target().join("venv-servers");
+    for (name, version) in [("mcp", PYTHON_SDK), ("uv", UV)] {
+        let ending = python_package(&venv, name, version);
         if !matches!(ending, Ending::Passed) {
             return ending;
         }
     }
-    let mark = target().join("servers/wanted");
+    node_servers().and_then(|()| python_servers(&venv)).into()
+}
+
+fn node_servers() -> Result<(), Trouble> {
+    let folder = target().join("servers");
+    let mark = folder.join("wanted");
     let wanted = NODE_SERVERS.join("\n");
     if fs::read_to_string(&mark).is_ok_and(|there| there == wanted) {
         say("the public servers are there");
-        return Ending::Passed;
+        return Ok(());
     }
     let quiet = ["install", "--no-audit", "--no-fund", "--silent", "--prefix"];
     let mut npm = program("npm", &quiet);
-    npm.arg(target().join("servers")).args(NODE_SERVERS);
-    show(npm)
-        .and_then(|()| {
-            fs::write(&mark, wanted).map_err(|error| {
-                Trouble::Program(format!("cannot write {}: {error}", mark.display()))
-            })
-        })
-        .into()
+    npm.arg(&folder).args(NODE_SERVERS);
+    show(npm)?;
+    write(&mark, &wanted)
+}
+
+/// Has uvx fetch each once, into a cache of ours; the tests then run without the network.
+fn python_servers(venv: &Path) -> Result<(), Trouble> {
+    let cache = target().join("uv-cache");
+    let mark = cache.join("wanted");
+    let wanted = format!("{PYTHON_SERVERS:?}");
+    if fs::read_to_string(&mark).is_ok_and(|there| there == wanted) {
+        return Ok(());
+    }
+    for (package, name) in PYTHON_SERVERS {
+        let mut uvx = program(
+            venv.join("bin/uvx"),
+            &["-q", "--from", package, name, "--help"],
+        );
+        uvx.env("UV_CACHE_DIR", &cache)
+            .env("UV_PYTHON", venv.join("bin/python"))
+            .env("UV_PYTHON_DOWNLOADS", "never");
+        show(uvx)?;
+    }
+    write(&mark, &wanted)
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Trouble> {
+    fs::write(path, text)
+        .map_err(|error| Trouble::Program(format!("cannot write {}: {error}", path.display())))
 }
 
 fn make_venv(venv: &Path) -> Result<(), Trouble> {
