@@ -40,6 +40,7 @@ fn tools() -> Ending {
         tools::second_verifier,
         tools::servers,
         tools::strace,
+        tools::sshd,
     ] {
         let ending = tool();
         if !matches!(ending, Ending::Passed) {

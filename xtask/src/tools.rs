@@ -55,6 +55,7 @@ pub(crate) fn run() -> Result<(), Trouble> {
     table.step("second verifier", second_verifier);
     table.step("public servers", servers);
     table.step("strace", strace);
+    table.step("sshd", sshd);
     table.step("cargo-deny", || match cargo_deny() {
         Ok(path) => {
             say(&format!("{} is there", path.display()));
@@ -144,11 +145,20 @@ fn install_package(venv: &Path, name: &str, version: &str) -> Result<(), Trouble
 
 /// Makes sure that strace(1) is there: it shows that the verbs which only look send no signal.
 pub(crate) fn strace() -> Ending {
-    if ask(program("strace", &["-V"])).is_some() {
-        say("strace is there");
+    debian("strace", "strace")
+}
+
+/// Makes sure that sshd(8) is there: a real tunnel must be left alone.
+pub(crate) fn sshd() -> Ending {
+    debian("/usr/sbin/sshd", "openssh-server")
+}
+
+fn debian(command: &str, package: &str) -> Ending {
+    if ask(program(command, &["-V"])).is_some() || Path::new(command).exists() {
+        say(&format!("{command} is there"));
         return Ending::Passed;
     }
-    let install = ["install", "-q", "-y", "--no-install-recommends", "strace"];
+    let install = ["install", "-q", "-y", "--no-install-recommends", package];
     show(apt(&["update", "-q"]))
         .and_then(|()| show(apt(&install)))
         .into()

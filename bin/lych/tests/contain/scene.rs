@@ -19,10 +19,35 @@ pub(crate) struct Scene {
     pub(crate) world: World,
 }
 
+/// Starts the server again a moment after it ended, and holds no end of its wires.
+const KEEPER: &str = r#"
+import os, subprocess, sys, time
+while True:
+    server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    server.stdout.readline()
+    server.stdin.close()
+    server.stdout.close()
+    # Whoever reads it does so once.
+    os.path.exists(__file__ + ".told") or print("server %d\ndone" % server.pid, flush=True)
+    open(__file__ + ".told", "w").close()
+    server.wait()
+    time.sleep(0.2)
+"#;
+
 impl Scene {
     pub(crate) fn start() -> Self {
+        Self::below("client.py", CLIENT, |_| vec!["pipes".to_owned()])
+    }
+
+    /// A server below a supervisor that brings it back.
+    pub(crate) fn kept() -> Self {
+        let line = |server: &str| ["python3", server, "--stdio"].map(str::to_owned).to_vec();
+        Self::below("keeper.py", KEEPER, line)
+    }
+
+    fn below(name: &str, script: &str, args: impl Fn(&str) -> Vec<String>) -> Self {
         let world = World::new();
-        let client = world.write("client.py", CLIENT);
+        let client = world.write(name, script);
         let server = world.write("server.py", SERVER).display().to_string();
         world.write(
             ".claude.json",
@@ -31,7 +56,7 @@ impl Scene {
             ),
         );
         let mut command = world.command("python3");
-        command.arg(client).arg("pipes");
+        command.arg(client).args(args(&server));
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut client = Held::start(&mut command);
         let told: Vec<String> = BufReader::new(client.take_stdout().unwrap())
@@ -54,6 +79,20 @@ impl Scene {
         wait_until("the server to be adopted", Deadline::usual(), || {
             self.server.stat_now().unwrap().ppid != client
         });
+    }
+
+    /// Kills the client or supervisor, and the server that it started last.
+    pub(crate) fn end_kept(mut self) {
+        self.client.crash();
+        for left in self.world.processes() {
+            let pid = left.pid.to_string();
+            let mut kill = std::process::Command::new("kill");
+            drop(kill.args(["-KILL", &pid]).stderr(Stdio::null()).status());
+        }
+    }
+
+    pub(crate) fn client(&self) -> u32 {
+        self.client.pid()
     }
 
     pub(crate) fn server(&self) -> String {

@@ -44,6 +44,30 @@ fn a_proven_orphan_is_ended_and_the_record_is_partial_because_no_refusal_was_see
 }
 
 #[test]
+fn a_server_that_its_supervisor_brings_back_is_respawned_and_not_hunted() {
+    let scene = Scene::kept();
+    let first = scene.server.id().pid;
+
+    let done = scene.contain(&[&scene.server(), "--yes", "--json"]);
+
+    let record = done.expect_code(3).json();
+    assert!(!scene.server.is_alive().unwrap());
+    assert_eq!(record["state"], "respawned", "{record:#}");
+    let text = record.to_string();
+    assert!(
+        text.contains(&format!("{}", scene.client())),
+        "who brings it back is named"
+    );
+    assert_eq!(record["rows"][0]["server"]["pid"], first);
+    let again = scene.world.run(["ps", "--json"]).json();
+    let lives = again["findings"].as_array().unwrap().iter().any(|finding| {
+        finding["root"]["ppid"] == scene.client() && finding["root"]["pid"] != first
+    });
+    assert!(lives, "the one that came back was ended too: {again:#}");
+    scene.end_kept();
+}
+
+#[test]
 fn every_field_that_a_row_promises_is_in_it() {
     let mut scene = Scene::start();
     scene.crash();

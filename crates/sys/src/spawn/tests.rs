@@ -58,6 +58,27 @@ fn nothing_of_the_starter_is_left_in_the_program() {
     assert_eq!(said[10..12], ["0077", "ONLY=this one "]);
 }
 
+/// A death signal that a launcher arms goes off when the *thread* that armed it ends (PR_SET_PDEATHSIG(2const)),
+/// though the launcher lives: whoever starts programs from a pool of threads kills them so.
+#[test]
+fn a_program_outlives_the_thread_that_started_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let go = folder.path().join("go");
+    let made = std::process::Command::new("mkfifo").arg(&go).status();
+    assert!(made.unwrap().success());
+    let script = format!(
+        "cd '{}'; echo begun >&2; read -r line <go; echo end >&2",
+        folder.path().display()
+    );
+    let start = start(folder.path(), &script);
+
+    std::thread::scope(|scope| scope.spawn(|| start.start().unwrap()).join().unwrap());
+    // Opening it waits for the program to be there, after the thread has ended.
+    fs::write(&go, "go on\n").unwrap();
+
+    assert_eq!(said(&start), ["begun", "end"]);
+}
+
 #[test]
 fn no_child_is_left_to_be_reaped() {
     let folder = tempfile::tempdir().unwrap();

@@ -189,15 +189,28 @@ fn a_build_in_a_session_of_its_own_behind_a_finished_pipe_is_left_alone() {
     is_left_alone(&typed(build, 2));
 }
 
-/// There is no server to log in to here, so a fake has ssh's name and shape: adopted, `/dev/null`, one connection.
+/// A real `ssh -fN` to a real sshd, both of this test alone: own keys, an unprivileged port of this machine.
 #[test]
-fn a_tunnel_of_ssh_is_left_alone() {
-    let tunnel = "exec 3>ready; python3 -c 'import socket, subprocess
-server = socket.create_server((\"127.0.0.1\", 0))
-ours = socket.create_connection(server.getsockname())
-subprocess.Popen([\"ssh\", \"-c\", \"sleep 1000; true\", \"-fN\", \"host\"], executable=\"/bin/sh\",
-    pass_fds=[ours.fileno()], start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)'";
-    is_left_alone(&typed(tunnel, 1));
+fn a_tunnel_of_ssh_and_the_server_it_leads_to_are_left_alone() {
+    let there = std::path::Path::new("/usr/sbin/sshd").exists();
+    assert!(there, "sshd is missing: run `cargo xtask tools` once");
+    let script = "
+ssh-keygen -q -t ed25519 -N '' -f host && ssh-keygen -q -t ed25519 -N '' -f key && cp key.pub allowed || exit 1
+# What root's sshd shuts its unprivileged half in; another user's needs none.
+mkdir -p /run/sshd 2>/dev/null
+for try in 1 2 3 4 5; do
+    port=$(python3 -c 'import socket; s = socket.create_server((\"127.0.0.1\", 0)); print(s.getsockname()[1])')
+    /usr/sbin/sshd -f /dev/null -p $port -h $PWD/host -E $PWD/log -o ListenAddress=127.0.0.1 -o PidFile=none \
+        -o AuthorizedKeysFile=$PWD/allowed -o StrictModes=no -o UsePAM=no -o PermitRootLogin=yes || continue
+    ssh -fN -F /dev/null -i $PWD/key -p $port -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null \
+        -o ConnectTimeout=20 $(id -un)@127.0.0.1 && exit 0
+done
+exit 1";
+    let said = typed(script, 2);
+
+    // Both are there: ssh goes into the background only once it has logged in.
+    assert!(said.len() >= 2, "{said:?}");
+    is_left_alone(&said);
 }
 
 #[test]
