@@ -40,6 +40,7 @@ const PROOFS: &[Proof] = &[
         name: "servers",
         claim: "what is left of public servers is called what it is, however their client was lost",
         n: 1,
+        packages: &["e2e"],
     },
     Proof {
         name: "reuse",

@@ -108,16 +108,29 @@ pub(crate) fn verifier_venv() -> PathBuf {
 
 /// Makes sure that a virtual environment holds one package in one version.
 pub(crate) fn python_package(venv: &Path, name: &str, version: &str) -> Ending {
-    let question = format!("import importlib.metadata as m; print(m.version('{name}'))");
-    let there = ask(program(venv.join("bin/python"), &["-c", &question]));
-    if there.as_deref() == Some(version) {
-        say(&format!("{name} {version} is there"));
-        return Ending::Passed;
-    }
-    install_package(venv, name, version).into()
+    python_packages(venv, &[(name, version)])
 }
 
-fn install_package(venv: &Path, name: &str, version: &str) -> Result<(), Trouble> {
+/// Makes sure that a virtual environment holds these packages, each in one version.
+fn python_packages(venv: &Path, wanted: &[(&str, &str)]) -> Ending {
+    let is_there = |(name, version): &(&str, &str)| {
+        let question = format!("import importlib.metadata as m; print(m.version('{name}'))");
+        let there = ask(program(venv.join("bin/python"), &["-c", &question]));
+        there.as_deref() == Some(version)
+    };
+    let names: Vec<String> = wanted
+        .iter()
+        .map(|(name, version)| format!("{name}=={version}"))
+        .collect();
+    if wanted.iter().all(is_there) {
+        say(&format!("{} is there", names.join(", ")));
+        return Ending::Passed;
+    }
+    install_packages(venv, &names).into()
+}
+
+/// Makes the environment anew, so that all it holds is what is wanted.
+fn install_packages(venv: &Path, wanted: &[String]) -> Result<(), Trouble> {
     make_venv(venv).or_else(|_| {
         // Debian keeps this module in a package of its own.
         say("python3 cannot make a virtual environment; installing python3-venv");
@@ -131,16 +144,10 @@ fn install_package(venv: &Path, name: &str, version: &str) -> Result<(), Trouble
         ]))?;
         make_venv(venv)
     })?;
-    let wanted = format!("{name}=={version}");
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        &wanted,
-    ];
-    show(program(venv.join("bin/python"), &pip))
+    let quiet = ["-m", "pip", "install", "-q", "--disable-pip-version-check"];
+    let mut pip = program(venv.join("bin/python"), &quiet);
+    pip.args(wanted);
+    show(pip)
 }
 
 /// Makes sure that strace(1) is there: it shows that the verbs which only look send no signal.
@@ -168,11 +175,9 @@ fn debian(command: &str, package: &str) -> Ending {
 /// that start them.
 pub(crate) fn servers() -> Ending {
     let venv = target().join("venv-servers");
-    for (name, version) in [("mcp", PYTHON_SDK), ("uv", UV)] {
-        let ending = python_package(&venv, name, version);
-        if !matches!(ending, Ending::Passed) {
-            return ending;
-        }
+    let ending = python_packages(&venv, &[("mcp", PYTHON_SDK), ("uv", UV)]);
+    if !matches!(ending, Ending::Passed) {
+        return ending;
     }
     node_servers().and_then(|()| python_servers(&venv)).into()
 }
