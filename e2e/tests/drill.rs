@@ -4,6 +4,7 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    thread,
     time::Duration,
 };
 
@@ -35,74 +36,144 @@ fn both_crashes_end_in_a_contained_incident_whose_log_finds_every_changed_byte()
         assert_eq!(point["met"], true, "{point:#}");
         assert_eq!(point["left"], serde_json::json!([]));
     }
-    every_changed_byte_is_found(&home.join("audit"));
+    let log = Log::of(&home.join("audit"));
+    log.finds_every_changed_byte(&world.folder().join("copies"));
+    log.the_program_names_the_place(&world, &home);
 }
 
-fn every_changed_byte_is_found(audit: &Path) {
-    assert_eq!(
-        verify(audit).exit(),
-        Exit::Done,
-        "the log is intact before it is touched"
-    );
-    let end = used_length(audit);
-    for (path, length, step) in parts(audit, end) {
-        for at in (0..length).step_by(step) {
-            let report = with_changed_byte(audit, &path, at);
+/// A log that was closed, and where its records end: the rest of the segment is preallocated zeros.
+struct Log {
+    folder: PathBuf,
+    end: usize,
+}
+
+const SEGMENT: &str = "seg/0000000000.seg";
+/// The header of the segment and the record that opens the daemon run, every byte of which is tried.
+const FRONT: usize = 512;
+/// Behind them every so many: a prime, so that the steps do not stay in one field of equal records.
+const STEP: usize = 61;
+
+impl Log {
+    fn of(folder: &Path) -> Self {
+        let last = ledger::Records::open(folder)
+            .expect("a log")
+            .map(|record| record.expect("a record").1)
+            .last()
+            .expect("a log with records");
+        let frame = ledger::FRAME_PREFIX + ledger::HEADER_LEN + last.body.len();
+        assert_eq!(last.place.segment, 0, "the demo fits into one segment");
+        Self {
+            folder: folder.to_owned(),
+            end: usize::try_from(last.place.offset).expect("a small offset") + frame,
+        }
+    }
+
+    /// Every byte of `LOG` and of the key files, and a dense choice of the segment's. Every byte of a smaller log is
+    /// tried where the verifier lives; here it is the log of real daemons, shims and crashes.
+    fn places(&self) -> Vec<(String, usize)> {
+        let mut places = Vec::new();
+        let keys = fs::read_dir(self.folder.join("keys")).expect("a folder");
+        let keys = keys.map(|key| {
+            let name = key.expect("an entry").file_name();
+            format!("keys/{}", name.to_str().expect("a name of ours"))
+        });
+        for name in keys.chain(["LOG".to_owned()]) {
+            let length = fs::metadata(self.folder.join(&name)).expect("a part of the log");
+            places.extend((0..length.len()).map(|at| (name.clone(), at as usize)));
+        }
+        let chosen = (0..self.end).filter(|at| *at < FRONT || at % STEP == 0);
+        places.extend(chosen.map(|at| (SEGMENT.to_owned(), at)));
+        places
+    }
+
+    fn finds_every_changed_byte(&self, copies: &Path) {
+        let places = self.places();
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            for (number, part) in places.chunks(places.len().div_ceil(workers)).enumerate() {
+                let copy = self.copy(&copies.join(number.to_string()));
+                scope.spawn(move || {
+                    assert_eq!(verify(&copy).exit(), Exit::Done, "intact before a change");
+                    part.iter().for_each(|(name, at)| found(&copy, name, *at));
+                });
+            }
+        });
+    }
+
+    /// Copies the log, with the segment cut to its used length as a full one would be: the preallocated zeros would be
+    /// read again for each byte.
+    fn copy(&self, to: &Path) -> PathBuf {
+        for folder in ["seg", "keys"] {
+            fs::create_dir_all(to.join(folder)).expect("a folder of our own");
+            for file in files(&self.folder.join(folder)) {
+                let name = file.file_name().expect("a name");
+                fs::copy(&file, to.join(folder).join(name)).expect("a copy");
+            }
+        }
+        for name in ["LOG", "HEAD"] {
+            fs::copy(self.folder.join(name), to.join(name)).expect("a copy");
+        }
+        let segment = File::options().write(true).open(to.join(SEGMENT));
+        let end = u64::try_from(self.end).expect("a small offset");
+        let cut = segment.and_then(|segment| segment.set_len(end));
+        cut.expect("our own file");
+        to.to_owned()
+    }
+
+    /// The same by the program, as whoever reviews an incident runs it, on the home as the daemon left it.
+    fn the_program_names_the_place(&self, world: &World, home: &Path) {
+        let key = files(&self.folder.join("keys")).remove(0);
+        let key = key.file_name().and_then(|name| name.to_str());
+        let key = format!("keys/{}", key.expect("a name of ours"));
+        let places = [
+            ("LOG", 30),
+            (key.as_str(), 100),
+            (SEGMENT, 40),
+            (SEGMENT, self.end / 2),
+            (SEGMENT, self.end - 1),
+        ];
+        for (name, at) in places {
+            let before = change(&self.folder.join(name), at, 1);
+            let mut command = world.command(testkit::program("lych"));
+            command.arg("--home").arg(home);
+            command.args(["audit", "verify", "--json"]);
+            let finished = world.finish(&mut command, b"", Deadline::usual());
+            change(&self.folder.join(name), at, 1);
+
+            let said = finished.expect_code(Exit::Negative.code().into()).json();
             assert_eq!(
-                report.exit(),
-                Exit::Negative,
-                "byte {at} of {}: {report}",
-                path.display()
-            );
-            assert!(
-                report.first_bad.is_some(),
-                "it names no place: byte {at} of {}",
-                path.display()
+                said["first_bad"]["file"], name,
+                "byte {at}, {before}: {said:#}"
             );
         }
     }
 }
 
-/// Each file with how much of it counts and how densely it is tried. Every byte of a smaller log is tried
-/// where the verifier lives; here it is the log of real daemons, shims and crashes.
-fn parts(audit: &Path, end: usize) -> Vec<(PathBuf, usize, usize)> {
-    let mut parts = vec![(audit.join("LOG"), length(&audit.join("LOG")), 7)];
-    for key in files(&audit.join("keys")) {
-        let length = length(&key);
-        parts.push((key, length, 41));
-    }
-    // Primes, so that the steps do not stay in one field of equal records.
-    parts.push((audit.join("seg/0000000000.seg"), end, 4_999));
-    parts
+fn found(audit: &Path, name: &str, at: usize) {
+    let path = audit.join(name);
+    change(&path, at, 1 << (at % 8));
+    let report = verify(audit);
+    change(&path, at, 1 << (at % 8));
+
+    assert_eq!(report.exit(), Exit::Negative, "{name} at {at}: {report}");
+    let bad = report.first_bad.as_ref().expect("a place");
+    assert_eq!(bad.file, name, "at {at}: {report}");
 }
 
-fn with_changed_byte(audit: &Path, path: &Path, at: usize) -> Report {
-    let file = File::options()
-        .read(true)
-        .write(true)
-        .open(path)
-        .expect("a part of the log");
+/// Changes some bits of a byte, and returns what it was.
+fn change(path: &Path, at: usize, bits: u8) -> u8 {
+    let file = File::options().read(true).write(true).open(path);
+    let file = file.expect("a part of the log");
     let at = u64::try_from(at).expect("a small offset");
     let mut byte = [0];
     file.read_exact_at(&mut byte, at).expect("a byte");
-    file.write_all_at(&[byte[0] ^ 1], at).expect("our own file");
-    let report = verify(audit);
-    file.write_all_at(&byte, at).expect("our own file");
-    report
+    file.write_all_at(&[byte[0] ^ bits], at)
+        .expect("our own file");
+    byte[0]
 }
 
 fn verify(audit: &Path) -> Report {
     ledger::verify(audit, &VerifyOptions::default())
-}
-
-/// How much of the segment is written: the rest of it is preallocated zeros.
-fn used_length(audit: &Path) -> usize {
-    let segment = fs::read(audit.join("seg/0000000000.seg")).expect("the segment");
-    let used = segment
-        .iter()
-        .rposition(|byte| *byte != 0)
-        .expect("records");
-    used + 1
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -110,8 +181,4 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     entries
         .map(|entry| entry.expect("an entry").path())
         .collect()
-}
-
-fn length(path: &Path) -> usize {
-    usize::try_from(fs::metadata(path).expect("a part of the log").len()).expect("a small file")
 }

@@ -4,8 +4,9 @@
 //! batch, its commit perhaps among them (sectors reach the disk in any order). A signed commit that does *not* follow
 //! the last good one directly shows that more had been acknowledged: then bytes before it were changed.
 
-use std::{io, ops::Range};
+use std::{io, iter::successors, ops::Range};
 
+use memchr::memmem;
 use model::{Kind, LogId, Seq};
 
 use crate::{
@@ -14,7 +15,7 @@ use crate::{
     header::{FRAME_PREFIX, HEADER_LEN, Header},
     report::{FirstBad, TornTail},
     scan::frame_at,
-    window::Window,
+    window::{OVERLAP, Window},
 };
 
 /// Bytes behind the last commit.
@@ -39,11 +40,12 @@ impl Tail {
         public: Option<[u8; 32]>,
         bad: FirstBad,
     ) -> io::Result<Self> {
-        let mut publics: Vec<[u8; 32]> = public.into_iter().collect();
-        window.pieces(range.start, |_, bytes| publics.extend(opened_keys(bytes)))?;
-        let mut acknowledged = None;
         // Not cut at the last byte that is not zero: a signature may end in zeros.
-        window.pieces(range.start, |_, bytes| {
+        let whole = range.start..range.end.saturating_add(OVERLAP);
+        let mut publics: Vec<[u8; 32]> = public.into_iter().collect();
+        window.pieces(whole.clone(), |_, bytes| publics.extend(opened_keys(bytes)))?;
+        let mut acknowledged = None;
+        window.pieces(whole, |_, bytes| {
             acknowledged = acknowledged.or_else(|| signed_commit(bytes, next_seq, log, &publics));
         })?;
         let wide = |at: usize| u64::try_from(at).unwrap_or(u64::MAX);
@@ -84,13 +86,10 @@ fn shaped(bytes: &[u8], kind: Kind, body_len: usize) -> impl Iterator<Item = &[u
     let len = u32::try_from(HEADER_LEN + body_len).unwrap_or(0);
     let mut pattern = len.to_be_bytes().to_vec();
     pattern.extend([1, kind.code(), 0, 0]);
-    let starts: Vec<usize> = bytes
-        .windows(pattern.len())
-        .enumerate()
-        .filter_map(|(at, window)| (window == pattern).then_some(at))
-        .collect();
-    starts
-        .into_iter()
+    let finder = memmem::Finder::new(&pattern).into_owned();
+    let after = move |from: usize| Some(from + finder.find(bytes.get(from..)?)?);
+    // From the next byte on, not behind the whole pattern: it may overlap itself.
+    successors(after(0), move |at| after(at + 1))
         .filter_map(|at| bytes.get(frame_at(bytes, at)?))
         .filter_map(|frame| frame.get(FRAME_PREFIX..))
 }

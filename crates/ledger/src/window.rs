@@ -3,7 +3,7 @@
 //! It is as small as the batches allow, so that what was just read is still in the processor's cache when it is
 //! hashed, and never larger than [`LONGEST`]: that is all the memory a verifier needs for a log of any length.
 
-use std::{fs::File, io, os::unix::fs::FileExt, path::Path};
+use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, path::Path};
 
 use crate::{bytes::sha256, segment::SEGMENT_SIZE};
 
@@ -105,14 +105,19 @@ impl Window {
         Ok(!self.data().starts_with(&before))
     }
 
-    /// Gives the bytes from `at` to the end of the file, piece by piece. Pieces overlap by [`OVERLAP`], so that what is
-    /// shorter than that is whole in one of them.
-    pub(crate) fn pieces(&self, at: usize, mut see: impl FnMut(usize, &[u8])) -> io::Result<()> {
-        let mut piece = Self::of(self.file.try_clone()?, at)?;
+    /// Gives the bytes in a range of the file, piece by piece. Pieces overlap by [`OVERLAP`], so that what is shorter
+    /// than that is whole in one of them.
+    pub(crate) fn pieces(
+        &self,
+        range: Range<usize>,
+        mut see: impl FnMut(usize, &[u8]),
+    ) -> io::Result<()> {
+        let mut piece = Self::of(self.file.try_clone()?, range.start)?;
         loop {
-            see(piece.base, piece.data());
+            let wanted = range.end.saturating_sub(piece.base).min(piece.filled);
+            see(piece.base, piece.data().get(..wanted).unwrap_or_default());
             let next = piece.base + piece.filled.saturating_sub(OVERLAP);
-            if !piece.slide(next)? {
+            if wanted < piece.filled || !piece.slide(next)? {
                 return Ok(());
             }
         }
@@ -121,7 +126,7 @@ impl Window {
     /// Returns where the zeros begin that end the file: `at`, if there is nothing else from there on.
     pub(crate) fn used(&self, at: usize) -> io::Result<usize> {
         let mut used = at;
-        self.pieces(at, |base, piece| {
+        self.pieces(at..usize::MAX, |base, piece| {
             let len = used_of(piece);
             if len > 0 {
                 used = base + len;
@@ -136,11 +141,12 @@ impl Window {
         Ok(usize::try_from(len).unwrap_or(usize::MAX))
     }
 
-    /// Returns a digest of all that stands behind `at`.
-    pub(crate) fn fingerprint(&self, at: usize) -> io::Result<[u8; 32]> {
+    /// Returns what tells whether anything behind `at` has changed: where the zeros begin, and a digest up to there.
+    pub(crate) fn fingerprint(&self, at: usize) -> io::Result<(usize, [u8; 32])> {
+        let used = self.used(at)?;
         let mut all = [0; 32];
-        self.pieces(at, |_, piece| all = sha256(&[&all, piece]))?;
-        Ok(all)
+        self.pieces(at..used, |_, piece| all = sha256(&[&all, piece]))?;
+        Ok((used, all))
     }
 }
 
