@@ -371,3 +371,29 @@ fn a_pin_that_cannot_be_used_is_no_judgement_and_a_wrong_name_no_incident() {
         );
     }
 }
+
+#[test]
+fn a_list_of_calls_says_that_it_leaves_earlier_ones_out() {
+    let gate = used();
+    let mut agent = Agent::open(&gate.world);
+    agent.call("GET", "/r/second");
+    agent.call("GET", "/r/third");
+    let list = |args: &[&str]| {
+        let mut all = vec!["activity", "list", "--json"];
+        all.extend(args);
+        gate.world.run(all).expect_code(0)
+    };
+    let paths = |said: &Value| {
+        let calls = said["calls"].as_array().expect("calls").clone();
+        let path = |call: &Value| call["target"]["path"].as_str().expect("a path").to_owned();
+        calls.iter().map(path).collect::<Vec<_>>()
+    };
+
+    let (some, all) = (list(&["--last", "2"]), list(&["--all"]));
+
+    assert_eq!(paths(&some.json()), ["/r/second", "/r/third"]);
+    assert_eq!(some.json()["earlier_left_out"], true);
+    assert!(some.stderr.contains("--all"), "{some:?}");
+    assert_eq!(paths(&all.json()), [PATH, "/r/second", "/r/third"]);
+    assert_eq!(all.json()["earlier_left_out"], false);
+}

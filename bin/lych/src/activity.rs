@@ -7,10 +7,19 @@ use wire::{CallView, operator::Request};
 
 use crate::{operator::Operator, ui};
 
+/// How many calls are listed if nothing narrows them down: a log may hold millions.
+const USUAL: usize = 100;
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Activity {
-    /// List calls in the order of the log.
+    /// List calls in the order of the log: the last 100, if nothing narrows them down.
     List {
+        /// At most so many, the newest.
+        #[arg(long, value_name = "N", conflicts_with = "all")]
+        last: Option<usize>,
+        /// All there are.
+        #[arg(long)]
+        all: bool,
         /// Of this run only.
         #[arg(long, value_name = "ID")]
         session: Option<SessionId>,
@@ -35,17 +44,25 @@ pub(crate) enum Activity {
 pub(crate) fn run(home: &Home, verb: Activity) -> Result<Exit, Explain> {
     match verb {
         Activity::List {
+            last,
+            all,
             session,
             since,
             json,
         } => {
+            let narrow = all || session.is_some() || since.is_some();
             let request = Request::ActivityList {
                 session,
                 since,
                 open_only: false,
+                last: last.or((!narrow).then_some(USUAL)),
             };
             let value = Operator::connect(home)?.ask(&request)?;
-            print(&value, json, "No call is on record.")
+            let exit = print(&value, json, "No call is on record.")?;
+            if value.get("earlier_left_out") == Some(&Value::Bool(true)) {
+                ui::note("There are earlier ones: `--last N` or `--all` shows them.");
+            }
+            Ok(exit)
         }
         Activity::Show { call, json } => show(home, call, json),
     }

@@ -63,6 +63,7 @@ impl Daemon {
             session: Some(session),
             since: None,
             open_only: false,
+            last: None,
         };
         self.ask(&request, "calls")
     }

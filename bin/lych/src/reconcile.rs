@@ -45,6 +45,7 @@ pub(crate) fn run(home: &Home, verb: Reconcile) -> Result<Exit, Explain> {
                 session: None,
                 since: None,
                 open_only: true,
+                last: None,
             };
             let value = Operator::connect(home)?.ask(&request)?;
             activity::print(&value, json, "Every outcome is known.")

@@ -39,6 +39,8 @@ pub struct Audit {
     pub(crate) dir: PathBuf,
     log_id: LogId,
     epoch: EpochId,
+    /// This daemon run's first record.
+    pub(crate) begun: Seq,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
     pub(crate) shared: Arc<Shared>,
@@ -64,6 +66,7 @@ impl Audit {
             dir: options.dir,
             log_id: opened.log_id,
             epoch: opened.recovered.epoch,
+            begun: opened.begun,
             clock: options.clock,
             keys: opened.keys,
             shared,

@@ -14,7 +14,9 @@ use std::{
 
 use ed25519_dalek::SigningKey;
 use ledger::{Calls, EpochOpened, KeyClear, Origin, file_digest, key_commitment, key_file_of};
-use model::{Body, CallState, EpochId, Kind, LogId, OutcomeBody, SessionId, Ticket, Unsettled};
+use model::{
+    Body, CallState, EpochId, Kind, LogId, OutcomeBody, Seq, SessionId, Ticket, Unsettled,
+};
 use sys::lock::Lock;
 
 use crate::{
@@ -42,6 +44,8 @@ pub(crate) struct Opened {
     pub(crate) log_id: LogId,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
     pub(crate) lock: Lock,
+    /// The daemon run's first record.
+    pub(crate) begun: Seq,
     pub(crate) recovered: Recovered,
 }
 
@@ -92,6 +96,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
         log_id,
         keys,
         lock,
+        begun: past.next_seq,
         recovered,
     })
 }

@@ -180,6 +180,9 @@ pub enum Request {
         since: Option<Wall>,
         /// Only those whose outcome is not known.
         open_only: bool,
+        /// At most so many, the newest; none for all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        last: Option<usize>,
     },
     /// Show one call.
     ActivityShow {

@@ -16,6 +16,8 @@ pub(super) struct Wanted {
     pub(super) session: Option<SessionId>,
     pub(super) since: Option<Wall>,
     pub(super) open_only: bool,
+    /// At most so many, the newest.
+    pub(super) last: Option<usize>,
 }
 
 /// Reads the log on a thread that may wait for the disk.
@@ -84,11 +86,21 @@ pub(super) async fn calls(daemon: &Arc<Daemon>, wanted: Wanted) -> Result<Value,
     };
     filter.session = wanted.session;
     filter.since = wanted.since;
+    // One more than wanted shows whether there are more.
+    filter.last = wanted.last.map(|last| last.saturating_add(1));
     let mut views = find(daemon, filter).await?;
+    let earlier = wanted.last.is_some_and(|last| views.len() > last);
+    if earlier {
+        views.remove(0);
+    }
     if wanted.open_only {
         views.retain(may_have_changed_something);
     }
-    Ok(json!({"schema": "lych.calls/v1", "calls": to_value(&views)?}))
+    Ok(json!({
+        "schema": "lych.calls/v1",
+        "calls": to_value(&views)?,
+        "earlier_left_out": earlier,
+    }))
 }
 
 /// A read whose answer was lost changed nothing, so there is nothing to reconcile. One of which it is not
@@ -118,6 +130,8 @@ pub(super) async fn call(daemon: &Arc<Daemon>, call: CallId) -> Result<Value, Ex
 pub(super) async fn one(daemon: &Arc<Daemon>, call: CallId) -> Result<CallView, Explain> {
     let filter = CallFilter {
         call: Some(call),
+        // Read from the log's end: what is asked for is rarely old.
+        last: Some(1),
         ..CallFilter::default()
     };
     find(daemon, filter)

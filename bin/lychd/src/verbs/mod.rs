@@ -97,6 +97,7 @@ pub(crate) async fn run(
             session,
             since,
             open_only,
+            last,
         } => {
             journals::calls(
                 daemon,
@@ -104,6 +105,7 @@ pub(crate) async fn run(
                     session,
                     since,
                     open_only,
+                    last,
                 },
             )
             .await

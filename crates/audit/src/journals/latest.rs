@@ -6,10 +6,10 @@
 use std::{collections::VecDeque, ops::ControlFlow};
 
 use ledger::{CallFold, ReadError, Walked, parts, walk};
-use model::{CallId, Kind, Seq};
+use model::{CallId, Kind, Seq, SessionId};
 
 use super::{Index, Owner, calls};
-use crate::{Audit, AuditError, CallFilter, journals::Opener};
+use crate::{Audit, AuditError, CallFilter, journals::Opener, writer::lock};
 
 /// Reads back from the end until `count` calls pass the filter, or the log begins.
 pub(super) fn read(
@@ -36,11 +36,13 @@ pub(super) fn read(
         }
         wanted = newest(&index, filter, count);
     }
-    for part in parts {
+    // This daemon run's keys are in memory; only for those of earlier ones the log has to be asked.
+    index.epochs.push((audit.begun, audit.epoch()));
+    let mut parts = parts.into_iter();
+    while !index.has_keys_of(audit, &wanted)
+        && let Some(part) = parts.next()
+    {
         note_keys(audit, part, last, &mut index)?;
-        if index.has_keys_of(&wanted) {
-            break;
-        }
     }
     Ok((index, wanted))
 }
@@ -107,17 +109,16 @@ fn note_keys(audit: &Audit, part: u64, last: Seq, index: &mut Index) -> Result<(
 
 impl Index {
     /// Tells whether every body of these calls can be looked for a key.
-    fn has_keys_of(&self, wanted: &[CallId]) -> bool {
+    fn has_keys_of(&self, audit: &Audit, wanted: &[CallId]) -> bool {
         let first = self.epochs.first().map_or(Seq::MAX, |(seq, _)| *seq);
+        let in_memory = lock(&audit.keys);
+        let known = |session: SessionId| {
+            in_memory.run(session).is_some() || self.keys.contains_key(&Owner::Run(session))
+        };
         wanted
             .iter()
             .filter_map(|call| self.calls.get(*call))
-            .all(|call| {
-                first <= call.first.seq
-                    && call
-                        .session
-                        .is_none_or(|session| self.keys.contains_key(&Owner::Run(session)))
-            })
+            .all(|call| first <= call.first.seq && call.session.is_none_or(known))
     }
 }
 

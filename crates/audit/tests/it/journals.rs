@@ -300,3 +300,31 @@ fn an_erasure_that_a_crash_cut_short_is_finished_at_the_next_start() {
 
     assert!(!file.exists());
 }
+
+#[test]
+fn the_last_calls_of_a_run_that_goes_on_are_read_from_the_end_of_the_log() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    let session = open_run(&audit);
+    for _ in 0..80 {
+        let call = attempt(&audit, session);
+        clear(&audit, session, call);
+        answer(&audit, session, call);
+    }
+    assert!(world.segments() > 3, "the run was opened in the first");
+    let last = CallFilter {
+        last: Some(3),
+        ..CallFilter::default()
+    };
+    let Some(before) = read_by_this_thread() else {
+        return;
+    };
+
+    let calls = audit.calls(&last, None).unwrap();
+
+    let read = read_by_this_thread().unwrap() - before;
+    let all = audit.calls(&CallFilter::default(), None).unwrap();
+    assert_eq!(calls, all[all.len() - 3..]);
+    assert!(calls.iter().all(|call| call.target.value().is_some()));
+    assert!(read < 2 * world.sizes.segment, "{read} bytes read");
+}

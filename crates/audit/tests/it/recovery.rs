@@ -277,10 +277,3 @@ fn opening_a_log_reads_it_once() {
     drop(opened);
     assert!(read < written * 3 / 2, "{read} bytes read of {written}");
 }
-
-/// From proc(5), where there is one.
-fn read_by_this_thread() -> Option<u64> {
-    let io = fs::read_to_string("/proc/thread-self/io").ok()?;
-    let rchar = io.lines().find_map(|line| line.strip_prefix("rchar: "))?;
-    rchar.parse().ok()
-}
