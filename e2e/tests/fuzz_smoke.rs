@@ -34,6 +34,9 @@ const TOKENS: &[&[u8]] = &[
     b"{secret}",
     b"https://",
     b"http://",
+    b"LYCHSEG1",
+    b"\x00\x00\x00\xba\x01\x02\x00\x00",
+    b"\x00\x03\xff\xfc",
 ];
 
 fn mutated(proof: &mut Proof, good: &[u8]) -> Vec<u8> {
@@ -143,5 +146,27 @@ fn the_redactor_holds_under_mutation() {
             b"\x05abcdefghijklmno{\"body\": \"text\"}",
             b"\x00[removed][removed][removed]",
         ],
+    );
+}
+
+/// Returns what stands under a name in one of the logs.
+fn part(log: &[(&'static str, &'static [u8])], name: &str) -> &'static [u8] {
+    let found = log.iter().find(|(part, _)| *part == name);
+    found.expect("a part of that log").1
+}
+
+#[test]
+fn segments_hold_under_mutation() {
+    hold(
+        checks::segment,
+        &[part(checks::CLOSED, "seg/0000000000.seg")],
+    );
+}
+
+#[test]
+fn certificates_hold_under_mutation() {
+    hold(
+        checks::certificate,
+        &[part(checks::PRUNED, "pruned/0000000001.cert")],
     );
 }

@@ -113,3 +113,76 @@ pub fn redactor(bytes: &[u8]) {
     assert!(removed > 0);
     assert!(!clean.windows(secret.len()).any(|window| window == secret));
 }
+
+/// A file of a log: where it stands, and its bytes.
+type Part = (&'static str, &'static [u8]);
+
+macro_rules! parts_of {
+    ($vector:literal: $($name:literal),+) => {
+        &[$((
+            $name,
+            include_bytes!(concat!("../../crates/ledger/testdata/vectors/", $vector, "/log/", $name)),
+        )),+]
+    };
+}
+
+/// A small log that was closed in order.
+pub const CLOSED: &[Part] = parts_of!("good": "LOG", "HEAD", "seg/0000000000.seg",
+    "keys/e-0c1g60r30c1g60r3.age", "keys/s-040g2081040g2081.age");
+
+/// A log whose first segment was given up.
+pub const PRUNED: &[Part] = parts_of!("pruned": "LOG", "HEAD", "pruned/0000000001.cert",
+    "seg/0000000001.seg", "keys/e-0c1g60r30c1g60r3.age", "keys/s-040g2081040g2081.age");
+
+/// Whatever stands in a segment's place, only what was written there passes before a pin from outside.
+pub fn segment(bytes: &[u8]) {
+    in_place_of(CLOSED, "seg/0000000000.seg", bytes);
+}
+
+/// The same for the certificate of what was given up.
+pub fn certificate(bytes: &[u8]) {
+    in_place_of(PRUNED, "pruned/0000000001.cert", bytes);
+}
+
+/// Has the log read with these bytes in a file's place, by each of its readers.
+fn in_place_of(log: &[Part], name: &str, bytes: &[u8]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (dir, pin) = (folder.path().join("log"), folder.path().join("pin"));
+    let mut written: &[u8] = &[];
+    for (part, good) in log {
+        let path = dir.join(part);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        let now = if *part == name { bytes } else { good };
+        std::fs::write(path, now).expect("a file");
+        if *part == "HEAD" {
+            std::fs::write(&pin, good).expect("a pin");
+        }
+        if *part == name {
+            written = good;
+        }
+    }
+    let options = ledger::VerifyOptions {
+        pins: vec![pin],
+        ..ledger::VerifyOptions::default()
+    };
+
+    let report = ledger::verify(&dir, &options);
+
+    let passes = report.exit() == model::Exit::Done;
+    // Behind a segment's last record there may be remains of a torn write.
+    let intact = bytes == written || (name.starts_with("seg/") && bytes.starts_with(written));
+    assert!(intact || !passes, "{report}");
+    assert!(passes || bytes != written, "{report}");
+    let records = ledger::Records::open(&dir).expect("there is LOG");
+    let read = records.map_while(Result::ok).count() as u64;
+    assert!(!passes || report.last_seq >= Some(read), "{report}");
+    for part in ledger::parts(&dir).expect("a folder") {
+        let mut behind = 0;
+        let walked = ledger::walk(&dir, part, u64::MAX, |record| {
+            assert!(record.place.offset >= behind, "it goes on");
+            behind = record.place.offset + 1;
+            std::ops::ControlFlow::Continue(())
+        });
+        walked.expect("a file that can be read");
+    }
+}

@@ -7,8 +7,10 @@
 )]
 
 mod calls;
+mod dense;
 mod journals;
 mod killed;
+mod lives;
 mod log;
 mod prune;
 mod recovery;

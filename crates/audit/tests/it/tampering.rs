@@ -56,22 +56,6 @@ fn put(file: &Path, at: usize, byte: u8) {
 }
 
 #[test]
-fn a_log_cut_anywhere_never_passes_as_pinned() {
-    let world = World::new();
-    world.write_small_log();
-    let pin = world.folder.path().join("pin");
-    fs::copy(world.dir().join("HEAD"), &pin).unwrap();
-    let segment = world.last_segment();
-    let file = fs::OpenOptions::new().write(true).open(segment).unwrap();
-
-    for len in (0..world.used_of_last_segment()).rev() {
-        file.set_len(u64::try_from(len).unwrap()).unwrap();
-        let report = verify(&world.dir(), &pinned(&pin));
-        assert_eq!(report.exit(), Exit::Negative, "cut at {len}: {report}");
-    }
-}
-
-#[test]
 fn a_log_cut_at_a_commit_is_truncated_by_head_and_passes_without_any_pin() {
     let world = World::new();
     world.write_small_log();
