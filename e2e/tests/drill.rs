@@ -51,7 +51,7 @@ const SEGMENT: &str = "seg/0000000000.seg";
 /// The header of the segment and the record that opens the daemon run, every byte of which is tried.
 const FRONT: usize = 512;
 /// Behind them every so many: a prime, so that the steps do not stay in one field of equal records.
-const STEP: usize = 61;
+const STEP: usize = 97;
 
 impl Log {
     fn of(folder: &Path) -> Self {
