@@ -10,6 +10,7 @@ use std::{
 };
 
 use crate::{
+    fuzz,
     options::Options,
     shell::{Trouble, ask, cargo, program, root, run as show, say, target},
 };
@@ -70,7 +71,12 @@ const PROOFS: &[Proof] = &[
 
 /// Runs one proof and keeps its table, or lists them all.
 pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
+    if options.words.first().is_some_and(|word| word == "fuzz") {
+        let seconds = options.number("--n")?.unwrap_or(600);
+        return fuzz::run(seconds, options.number("--seed")?.unwrap_or_else(chance));
+    }
     let Some(name) = options.words.first() else {
+        say("fuzz       n=600     no border breaks under libFuzzer (n: seconds a target)");
         for proof in PROOFS {
             say(&format!(
                 "{:<10} n={:<7} {}",
@@ -139,13 +145,13 @@ fn keep(proof: &Proof, n: u64, seed: u64, table: &str) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = ask(program("uname", &["-srm"])).unwrap_or_else(|| "an unknown system".to_owned());
     format!("{kernel}, {cores} cores")
 }
 
-fn commit() -> String {
+pub(crate) fn commit() -> String {
     ask(program("git", &["describe", "--always", "--dirty"]))
         .unwrap_or_else(|| "an unknown commit".to_owned())
 }

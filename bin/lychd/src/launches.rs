@@ -153,7 +153,8 @@ impl Launches {
         let path = self.folder.join(format!("{}.json", record.connection));
         let written = serde_json::to_vec_pretty(record)
             .map_err(std::io::Error::from)
-            .and_then(|bytes| sys::durable::replace(&path, &bytes));
+            // After a power cut none of its processes is left, so it need not outlive one.
+            .and_then(|bytes| sys::durable::exchange(&path, &bytes));
         if let Err(error) = written {
             notes.say(&format!("a launch record could not be written: {error}"));
         }

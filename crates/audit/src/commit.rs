@@ -1,10 +1,12 @@
 //! The committer: one thread that takes what is queued, writes it, and tells who waits.
 //!
-//! No linger: while one group is on its way to the disk the next gathers by itself.
+//! No linger for whoever waits: while one group is on its way to the disk the next gathers by itself. Only what
+//! nobody waits for stays a moment, so that the outcome of a quick call does not queue up behind the sync of its
+//! own clearance.
 
 use std::{
     sync::{Arc, Condvar, Mutex, PoisonError},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use model::{Clock, Kind, NotDurable, Stub, Ticket};
@@ -151,6 +153,7 @@ impl Shared {
     }
 
     fn wait(&self) -> Option<Work> {
+        let mut patient_since = None;
         let behind = {
             let writer = lock(&self.writer);
             let age = writer.pinned.written.elapsed();
@@ -159,7 +162,14 @@ impl Shared {
         let mut queue = lock(&self.queue);
         loop {
             if !queue.is_empty() {
-                return Some(Work::Records);
+                let since = patient_since.get_or_insert_with(Instant::now);
+                let rest = LINGER.saturating_sub(since.elapsed());
+                if queue.stopping || !queue.is_patient() || rest == Duration::ZERO {
+                    return Some(Work::Records);
+                }
+                let waited = self.wake.wait_timeout(queue, rest);
+                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
             }
             if queue.stopping {
                 return None;
@@ -184,6 +194,10 @@ impl Shared {
         }
     }
 }
+
+/// How long a record for which nobody waits may stay in memory: longer than a quick call takes, and shorter than
+/// anybody notices who looks at a slow one.
+const LINGER: Duration = Duration::from_millis(2);
 
 enum Work {
     Records,

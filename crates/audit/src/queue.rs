@@ -286,6 +286,17 @@ impl Queue {
         self.items.is_empty()
     }
 
+    /// Tells whether all there is to write is records for which nobody waits.
+    ///
+    /// A clearance is one: what is true without it stays true (an attempt without an outcome is unresolved, with
+    /// or without the record that it was cleared), and the outcome's own sync takes it along.
+    pub(crate) fn is_patient(&self) -> bool {
+        self.items.iter().all(|item| match item {
+            Item::Record(queued) => queued.draft.kind == Kind::Cleared,
+            Item::Slot(_) => false,
+        })
+    }
+
     /// Takes the records up to the next commit.
     pub(crate) fn take_group(&mut self) -> Option<Group> {
         if !self.items.iter().any(|item| matches!(item, Item::Slot(_))) {

@@ -4,7 +4,7 @@ use std::{
     fs::{File, OpenOptions},
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use rustix::io::Errno;
@@ -14,6 +14,24 @@ use rustix::io::Errno;
 /// # Errors
 /// The file system refused; the old file is still there, and a leftover `.tmp` beside it may be too.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (file, tmp) = beside(path, bytes)?;
+    // Before the rename: otherwise a crash can leave the new name on an empty file.
+    file.sync_all()?;
+    std::fs::rename(&tmp, path)?;
+    sync_folder_of(path)
+}
+
+/// Replaces the file at `path` with `bytes`, mode 0600, without waiting for the disk: a reader meets the old
+/// bytes or the new ones, also after this process was killed, and nothing is promised over a power cut.
+///
+/// # Errors
+/// As [`replace`].
+pub fn exchange(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (_, tmp) = beside(path, bytes)?;
+    std::fs::rename(&tmp, path)
+}
+
+fn beside(path: &Path, bytes: &[u8]) -> io::Result<(File, PathBuf)> {
     let tmp = path.with_added_extension("tmp");
     let mut file = OpenOptions::new()
         .write(true)
@@ -23,10 +41,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
         .custom_flags(libc::O_NOFOLLOW)
         .open(&tmp)?;
     file.write_all(bytes)?;
-    // Before the rename: otherwise a crash can leave the new name on an empty file.
-    file.sync_all()?;
-    std::fs::rename(&tmp, path)?;
-    sync_folder_of(path)
+    Ok((file, tmp))
 }
 
 /// Creates the file at `path` with `bytes`, mode 0600, and makes it and its name durable.
