@@ -113,6 +113,16 @@ fn on_a_full_disk_calls_are_refused_operators_go_on_and_a_restart_works() {
         said.contains("calls are refused") && said.contains("free 32 MB"),
         "{said}"
     );
+    let mut agent = Agent::open(&gate.world);
+    let denied = agent.call("GET", "/elsewhere");
+    let seq = denied["_meta"]["lychgate/receipt"]["seq"].to_string();
+    let shown = gate
+        .world
+        .run(["audit", "show", &seq])
+        .expect_code(0)
+        .json();
+    assert_eq!(shown["kind"], "denied", "{denied:#} {shown:#}");
+    drop(agent);
     assert!(revoke(&gate).is_u64(), "a revocation is on record");
     drop(gate.world.run(["lock"]).expect_code(0));
     drop(gate.unlock().expect_code(0));
@@ -132,6 +142,12 @@ fn on_a_full_disk_calls_are_refused_operators_go_on_and_a_restart_works() {
         revoke(&gate);
         status(&gate)["log"]["fault"].is_null()
     });
+    drop(gate.world.run(["lock"]).expect_code(0));
+    drop(gate.unlock().expect_code(0));
+    let mut agent = Agent::open(&gate.world);
+    let result = agent.call("GET", "/r/again");
+    assert_eq!(refused(&result), None, "{result:#}");
+    drop(agent);
     drop(daemon);
     // Before the world looks whether its folder is empty.
     drop(disk);

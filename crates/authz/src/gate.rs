@@ -398,17 +398,24 @@ impl Gate {
         })
     }
 
-    pub(crate) fn entry(&self, ask: &Ask, kind: Kind, attempt: Seq, body: Body) -> Entry {
+    pub(crate) fn entry(
+        &self,
+        ask: &Ask,
+        kind: Kind,
+        attempt: impl Into<Option<Seq>>,
+        body: Body,
+    ) -> Entry {
         Entry {
             kind,
             session: Some(ask.session),
             call: Some(ask.call),
-            refers_to: Some(attempt),
+            refers_to: attempt.into(),
             body,
         }
     }
 
-    pub(crate) fn deny(&self, ask: &Ask, attempt: Seq, why: Denial) -> Refused {
+    /// Records a refusal; without an attempt there is nothing that it refers to.
+    pub(crate) fn deny(&self, ask: &Ask, attempt: impl Into<Option<Seq>>, why: Denial) -> Refused {
         let body = Body::Denied { why: why.clone() };
         let ticket = self
             .journal

@@ -29,12 +29,8 @@ impl Gate {
         }
         let ticket = self.journal.push(attempt_entry(&ask, false));
         if ticket.seq().is_none() {
-            state.unrecordable = true;
-            return Err(Refused {
-                why: Denial::NotRecorded,
-                call: ask.call,
-                ticket: None,
-            });
+            // A full disk takes no attempts and may be free again for the next; nothing was cleared.
+            return Err(self.refuse(&mut state, &ask, Denial::NotRecorded));
         }
         let cancel = CancellationToken::new();
         let call = Call {
@@ -119,15 +115,9 @@ impl Gate {
     }
 
     fn put_refusal(&self, attempt: Entry, ask: &Ask, why: Denial) -> Refused {
+        // On a full disk there is no room for attempts, and still some for refusals: then that stands alone.
         let attempt = self.journal.push(attempt);
-        let Some(seq) = attempt.seq() else {
-            return Refused {
-                why,
-                call: ask.call,
-                ticket: Some(attempt),
-            };
-        };
-        self.deny(ask, seq, why)
+        self.deny(ask, attempt.seq(), why)
     }
 
     /// Asks as the run itself would, to see on record that the gate refuses. There is no permit to be had

@@ -17,12 +17,17 @@ mod people;
 struct Memory {
     entries: Mutex<Vec<Entry>>,
     full: Mutex<bool>,
+    /// Only what operators, outcomes and refusals need still fits.
+    no_attempts: Mutex<bool>,
 }
 
 impl Journal for Memory {
     fn push(&self, entry: Entry) -> Ticket {
         if *self.full.lock().unwrap() {
             return Ticket::refused("the disk is full");
+        }
+        if *self.no_attempts.lock().unwrap() && entry.kind == Kind::Attempt {
+            return Ticket::refused("only the reserve is left");
         }
         let mut entries = self.entries.lock().unwrap();
         entries.push(entry);
@@ -305,6 +310,29 @@ fn nothing_is_cleared_once_the_log_takes_no_more_and_closing_still_acts() {
             .map(|_| ())
             .unwrap_err();
         assert_eq!(refused.why.code(), "revoked");
+    });
+}
+
+#[test]
+fn with_no_room_for_attempts_refusals_are_on_record_alone_and_calls_go_on_when_there_is_room_again()
+{
+    alone(|| {
+        let (memory, gate, session) = world();
+        *memory.no_attempts.lock().unwrap() = true;
+        let before = memory.kinds().len();
+
+        let refused = through(&gate, ask(session, 10, false)).map(|_| ());
+        let denied = gate.turn_away(&ask(session, 11, false), Denial::NotAllowed);
+
+        assert_eq!(refused.unwrap_err().why, Denial::NotRecorded);
+        assert!(now(denied.ticket.unwrap()).is_ok());
+        let entries = memory.entries.lock().unwrap();
+        let alone = entries[before..].iter();
+        let alone: Vec<_> = alone.map(|entry| (entry.kind, entry.refers_to)).collect();
+        assert_eq!(alone, [(Kind::Denied, None), (Kind::Denied, None)]);
+        drop(entries);
+        *memory.no_attempts.lock().unwrap() = false;
+        assert!(through(&gate, ask(session, 12, false)).is_ok());
     });
 }
 
