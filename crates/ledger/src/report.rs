@@ -224,6 +224,8 @@ pub struct Report {
     pub root: Known<Digest>,
     /// Whether that is still the bootstrap root, whose private key lies on the disk.
     pub root_is_bootstrap: bool,
+    /// The last record before a vault took over: up to there only the bootstrap root vouched. None while none did.
+    pub bootstrap_to: Option<Seq>,
     /// The first record that was believed.
     pub first_seq: Option<Seq>,
     /// The last record that was believed.

@@ -242,6 +242,7 @@ fn blank(log_id: Result<LogId, String>) -> Report {
         verdict: Verdict::CannotJudge,
         root: Known::unknown("LOG was not read"),
         root_is_bootstrap: false,
+        bootstrap_to: None,
         why,
         log_id,
         first_seq: None,
@@ -325,6 +326,7 @@ impl Judge<'_> {
             .origin
             .as_ref()
             .is_ok_and(|origin| origin.root == facts.root);
+        report.bootstrap_to = facts.bootstrap_to;
         report.first_seq = facts.first;
         report.last_seq = facts.last.map(|last| last.0);
         report.head = facts.last.map(|last| last.1);

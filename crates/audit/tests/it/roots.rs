@@ -57,6 +57,15 @@ fn a_vaults_root_takes_over_from_the_bootstrap_root() {
         Some(&Digest::from_bytes(audit::RootSigner::public(&vault)))
     );
     assert!(!report.root_is_bootstrap);
+    let named = report
+        .bootstrap_to
+        .expect("the range before the vault took over");
+    assert!(named > 1 && Some(named) < report.last_seq, "{report}");
+    assert!(
+        report
+            .to_string()
+            .contains(&format!("up to record {named}"))
+    );
 }
 
 #[test]

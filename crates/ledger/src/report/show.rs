@@ -83,6 +83,9 @@ impl Report {
             "records   {first} to {last}: {} commits, {} daemon runs, {} key files, {} keys erased",
             checked.commits, checked.epochs, checked.key_files, checked.erased_keys
         )?;
+        if let Some(last) = self.bootstrap_to {
+            writeln!(f, "bootstrap up to record {last}: before a vault took over")?;
+        }
         if let Some((head, at)) = self.head.zip(self.head_at) {
             writeln!(f, "head      {head} at {at}")?;
         }

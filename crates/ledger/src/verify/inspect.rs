@@ -39,6 +39,8 @@ pub(super) struct Inspection {
     dir: PathBuf,
     log_id: LogId,
     root: [u8; 32],
+    /// The last record before a vault took over from the bootstrap root.
+    bootstrap_to: Option<Seq>,
     pins: Pins,
     structure: Structure,
     epochs: Vec<EpochSeen>,
@@ -59,6 +61,7 @@ pub(super) struct Inspection {
 #[derive(Debug)]
 pub(super) struct Facts {
     pub(super) root: [u8; 32],
+    pub(super) bootstrap_to: Option<Seq>,
     pub(super) first: Option<Seq>,
     pub(super) last: Option<(Seq, Digest, Wall)>,
     pub(super) bad: Option<FirstBad>,
@@ -79,6 +82,7 @@ impl Inspection {
             dir: dir.to_owned(),
             log_id,
             root,
+            bootstrap_to: None,
             pins,
             structure: Structure::default(),
             epochs: Vec::new(),
@@ -199,6 +203,8 @@ impl Inspection {
             && self.signed(record, &says.new, &says.new_signature);
         if both {
             self.root = says.new;
+            let before = record.header.seq.saturating_sub(1);
+            self.bootstrap_to.get_or_insert(before);
         } else {
             self.blame(record, "the new root is not signed by both roots");
         }
@@ -301,6 +307,7 @@ impl Inspection {
         self.epochs.retain(|epoch| !epoch.endorsed);
         Facts {
             root: self.root,
+            bootstrap_to: self.bootstrap_to,
             first: self.first,
             last: self.last,
             bad: self.bad,

@@ -47,4 +47,10 @@ pub(super) fn of(report: &mut Report, expected_id: bool) {
                 .to_owned(),
         );
     }
+    if let Some(last) = report.bootstrap_to {
+        add(format!(
+            "anything up to record {last} against a program that could read the bootstrap root key from this user's \
+             files then: no vault had taken over yet"
+        ));
+    }
 }
