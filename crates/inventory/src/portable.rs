@@ -13,6 +13,7 @@ use std::{
 
 use model::{Foreign, Known, ProcessId, Wall, redact};
 
+mod inet;
 mod lsof;
 mod ps;
 
@@ -34,7 +35,7 @@ pub const PS: [&str; 2] = [
 ];
 
 /// What lsof(8) is asked for: one field a line, numbers as numbers, ends of pipes where it knows them.
-pub const LSOF: [&str; 4] = ["-nP", "-w", "-F", "pftaDdin"];
+pub const LSOF: [&str; 4] = ["-nP", "-w", "-F", "pftaDdinPT"];
 
 /// Looks with both programs.
 ///
@@ -99,8 +100,8 @@ pub fn parse_portable(listing: Listing<'_>, now: Wall, observer_uid: u32) -> Sna
         complete: unreadable.is_empty(),
         pipes: wires::pipes(&processes),
         sockets: wires::sockets(&processes, opened.sockets),
-        tcp: Vec::new(),
-        udp: Vec::new(),
+        tcp: opened.tcp,
+        udp: opened.udp,
         unreadable,
         processes,
     }

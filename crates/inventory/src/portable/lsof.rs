@@ -8,14 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::Foreign;
 use sys::unix_diag::UnixSocket;
 
-use super::ByPid;
-use crate::{Access, Descriptor, Target};
+use super::{ByPid, inet::Inet};
+use crate::{Access, Descriptor, Target, TcpSocket, UdpSocket};
 
 /// All that is open.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
     pub(super) by_pid: ByPid,
     pub(super) sockets: Vec<UnixSocket>,
+    pub(super) tcp: Vec<TcpSocket>,
+    pub(super) udp: Vec<UdpSocket>,
 }
 
 /// One file as it was listed.
@@ -27,6 +29,8 @@ struct Listed<'a> {
     device: &'a str,
     inode: Option<u64>,
     name: &'a str,
+    protocol: &'a str,
+    state: &'a str,
 }
 
 /// Parses the whole listing.
@@ -69,6 +73,8 @@ pub(super) fn parse(text: &str) -> Opened {
             "d" => file.device = value,
             "i" => file.inode = value.parse().ok(),
             "n" => file.name = value,
+            "P" => file.protocol = value,
+            "T" => file.state = value.strip_prefix("ST=").unwrap_or(file.state),
             _ => {}
         }
     }
@@ -79,6 +85,8 @@ fn join(listed: &BTreeMap<u32, Vec<Listed<'_>>>) -> Opened {
     let reading = reading_ends(listed);
     let mut opened = Opened::default();
     let mut sockets = BTreeMap::new();
+    // A socket that several hold is one socket.
+    let mut inets = BTreeSet::new();
     for (pid, files) in listed {
         let denied = files.iter().find(|file| file.fd == "NOFD");
         let open = match denied {
@@ -88,6 +96,12 @@ fn join(listed: &BTreeMap<u32, Vec<Listed<'_>>>) -> Opened {
         for file in files.iter().filter(|file| file.kind == "unix") {
             if let Some(socket) = socket(file) {
                 sockets.insert(socket.inode, socket);
+            }
+        }
+        for socket in files.iter().filter_map(inet) {
+            if inets.insert(socket.inode) {
+                opened.tcp.extend(socket.tcp());
+                opened.udp.extend(socket.udp());
             }
         }
         opened.by_pid.insert(*pid, open);
@@ -187,15 +201,30 @@ fn pipe_inode(file: &Listed<'_>) -> Option<u64> {
 fn own_inode(file: &Listed<'_>) -> Option<u64> {
     file.inode
         .or_else(|| handle(file.device))
+        // Linux has the inode of a TCP or UDP socket in the place of its device.
+        .or_else(|| file.device.parse().ok())
         .or_else(|| file.name.parse().ok())
+}
+
+fn inet<'a>(file: &Listed<'a>) -> Option<Inet<'a>> {
+    let is_inet = matches!(file.kind, "IPv4" | "IPv6");
+    Some(Inet {
+        inode: own_inode(file).filter(|_| is_inet)?,
+        kind: file.kind,
+        protocol: file.protocol,
+        name: file.name,
+        state: file.state,
+    })
 }
 
 fn socket(file: &Listed<'_>) -> Option<UnixSocket> {
     let inode = own_inode(file)?;
-    let listening = file.name.contains("(LISTEN)");
+    let listening = file.state == "LISTEN" || file.name.contains("(LISTEN)");
     let path = file.name.split(" type=").next().unwrap_or_default();
     let named = path.starts_with('/') || path.starts_with('@');
-    let connected = file.name.contains("CONNECTED") || file.name.starts_with("->");
+    let connected = file.state == "CONNECTED"
+        || file.name.contains("CONNECTED")
+        || file.name.starts_with("->");
     let other = peer(file.name);
     let peer = match (other, connected && !listening) {
         (Some(other), _) => Some(other),

@@ -1,8 +1,14 @@
 //! The look through ps(1) and lsof(8): the forms of a Mac from recorded text, the agreement with the native look live.
 
-use std::process::{Command, Stdio};
+use std::{
+    collections::BTreeSet,
+    net::{TcpListener, TcpStream, UdpSocket},
+    process::{Command, Stdio},
+};
 
-use inventory::{Access, Listing, Live, Snapshot, parse_portable, take, take_portable};
+use inventory::{
+    Access, Listing, Live, Snapshot, Target, TcpState, closer, parse_portable, take, take_portable,
+};
 use model::Wall;
 
 const MAC: Listing<'static> = Listing {
@@ -63,6 +69,71 @@ fn a_process_that_lsof_does_not_list_is_not_readable_and_never_without_descripto
     assert_eq!(logd.descriptors.why(), Some("lsof does not list it"));
     assert!(!seen.complete && !seen.all_holders_seen());
     assert!(seen.unreadable.iter().any(|gap| gap.pid == Some(88)));
+}
+
+#[test]
+fn on_a_mac_a_process_has_its_tcp_and_udp_sockets() {
+    let seen = mac();
+
+    let server = seen.process(4300).unwrap();
+    let has = |inode| {
+        server
+            .open()
+            .any(|open| open.target == Target::Socket { inode })
+    };
+    let tcp: Vec<(TcpState, String)> = seen
+        .tcp
+        .iter()
+        .filter(|socket| has(socket.inode))
+        .map(|socket| (socket.state, socket.local.to_string()))
+        .collect();
+    assert_eq!(
+        tcp,
+        [
+            (TcpState::Established, "127.0.0.1:50000".to_owned()),
+            (TcpState::Listen, "[::]:8080".to_owned())
+        ]
+    );
+    assert!(has(seen.udp[0].inode));
+}
+
+/// What one look says of the sockets of this very process.
+fn own_inet(seen: &Snapshot) -> BTreeSet<String> {
+    let own = seen.process(std::process::id()).unwrap();
+    let inodes: BTreeSet<u64> = own
+        .open()
+        .filter_map(|open| match open.target {
+            Target::Socket { inode } => Some(inode),
+            _ => None,
+        })
+        .collect();
+    let of_tcp = seen.tcp.iter().filter(|one| inodes.contains(&one.inode));
+    let of_udp = seen.udp.iter().filter(|one| inodes.contains(&one.inode));
+    let tcp =
+        of_tcp.map(|one| format!("{} {:?} {} {}", one.inode, one.state, one.local, one.remote));
+    let udp = of_udp.map(|one| format!("{} udp {} {:?}", one.inode, one.local, one.remote));
+    tcp.chain(udp).collect()
+}
+
+#[test]
+fn both_ways_of_looking_see_the_same_tcp_and_udp_sockets() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let six = TcpListener::bind("[::1]:0");
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (accepted, _) = listener.accept().unwrap();
+    let plain = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let connected = UdpSocket::bind("127.0.0.1:0").unwrap();
+    connected.connect(plain.local_addr().unwrap()).unwrap();
+
+    let live = Live::open().unwrap();
+    let mut native = take(&live).unwrap();
+    closer(&live, &mut native, &BTreeSet::from([std::process::id()]));
+    let portable = take_portable(Wall::from_millis(1_800_000_000_000), 0).unwrap();
+
+    let seen = own_inet(&portable);
+    assert_eq!(seen.len(), 5 + usize::from(six.is_ok()), "{seen:?}");
+    assert_eq!(seen, own_inet(&native));
+    drop((client, accepted));
 }
 
 #[test]

@@ -275,3 +275,43 @@ fn a_client_that_lets_answers_lie_for_half_a_minute_is_stuck_and_an_idle_one_is_
         assert_eq!(verdict, Verdict::Live, "{still_ms} ms, {unread} bytes");
     }
 }
+
+#[test]
+fn ps_and_lsof_lead_to_the_same_verdicts_as_the_kernel_itself() {
+    for style in [
+        "pipes",
+        "socketpair",
+        "own-session",
+        "wrapped",
+        "leak",
+        "unread",
+        "listener",
+    ] {
+        let mut orphan = Scene::start(style);
+        let twin = Scene::start(style);
+        let mut expected = orphan.expected();
+        expected.extend(twin.expected());
+        orphan.crash();
+
+        let native = Judged::of(&expected, &[], &LogFacts::default());
+        let [as_it_is, all_listed] = Scene::judge_portable(&expected);
+
+        for pid in [orphan.server(), twin.server()] {
+            let verdict = native.finding(pid).verdict;
+            let other = all_listed.finding(pid);
+            assert_eq!(verdict, other.verdict, "{style}: {other:#?}");
+            // Nobody may list all descriptors here: then an end is not seen, and not guessed.
+            let told = as_it_is.finding(pid).verdict;
+            assert!(
+                told == verdict || told == Verdict::Unknown,
+                "{style}: {told:?}"
+            );
+        }
+        assert!(native.finding(orphan.server()).verdict.is_orphan() || style == "listener");
+        assert_eq!(
+            native.finding(twin.server()).verdict,
+            Verdict::Live,
+            "{style}"
+        );
+    }
+}

@@ -154,6 +154,25 @@ impl Scene {
         Judged::of(&self.expected(), &[], &LogFacts::default())
     }
 
+    /// Judges what ps(1) and lsof(8) say, as on a machine that has no `/proc`: as they say it, and as if they had
+    /// listed the descriptors of every process.
+    pub(crate) fn judge_portable(expected: &[Expected]) -> [Judged; 2] {
+        let now = model::Wall::from(std::time::SystemTime::now());
+        let mut snapshot = inventory::take_portable(now, sys::process::own_uid()).unwrap();
+        let log = LogFacts::default();
+        let judged = |snapshot: &Snapshot| Judged {
+            report: judge(&input(snapshot, expected, &[], &log), Extent::Servers),
+        };
+        let as_it_is = judged(&snapshot);
+        for process in &mut snapshot.processes {
+            if process.descriptors.value().is_none() {
+                process.descriptors = model::Known::Yes(Vec::new());
+            }
+        }
+        snapshot.unreadable.clear();
+        [as_it_is, judged(&snapshot)]
+    }
+
     /// Judges without knowing any configuration.
     pub(crate) fn judge_unconfigured(&self) -> Judged {
         Judged::of(&[], &[], &LogFacts::default())
