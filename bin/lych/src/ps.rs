@@ -10,7 +10,7 @@ use verdict::{Confidence, EndState, Extent, Finding, Report, Verdict, command_te
 
 use crate::{
     survey::{Closer, Survey},
-    ui,
+    ui::{self, Tint},
 };
 use words::{WIDTH, age, cut, memory, verdict_words, wrap};
 
@@ -41,7 +41,7 @@ pub(crate) fn run(home: &Home, args: &PsArgs) -> Result<Exit, Explain> {
     if args.json {
         ui::json(&report)?;
     } else {
-        ui::data(&page(&report, args.all, sys::process::own_uid()))?;
+        ui::page(&page(&report, args.all, sys::process::own_uid()), tint)?;
     }
     Ok(if args.exit_code {
         exit(&report)
@@ -111,6 +111,18 @@ fn sums(report: &Report) -> Vec<String> {
         parts.push(format!("{} not readable", sums.not_readable));
     }
     wrap(&parts.join(" · "), 0)
+}
+
+/// What stands out of a page: its heads, by what is told below them, and what to do next.
+pub(crate) fn tint(line: &str) -> Option<Tint> {
+    let first = line.split([':', ',', ' ']).next()?;
+    match first {
+        "RUN" | "LEFT" | "LEFT-OVER" | "LET" => Some(Tint::Alarm),
+        "SUSPECT" | "NOT" | "ENDED" | "ANOTHER" => Some(Tint::Doubt),
+        "In" | "IN" | "SHARED" | "MANAGED" | "Nothing" => Some(Tint::Fine),
+        "Next" => Some(Tint::Strong),
+        _ => None,
+    }
 }
 
 /// What is told under one head, in the order in which it is told.

@@ -65,7 +65,9 @@ fn unwritten(path: &std::path::Path, error: &io::Error) -> Explain {
     .because(error);
     if error.kind() == io::ErrorKind::AlreadyExists {
         explain.next("name a new file: evidence is never overwritten")
+    } else if error.kind() == io::ErrorKind::NotFound {
+        explain.next("choose a folder that is there")
     } else {
-        explain
+        explain.next("choose a folder that you may write to")
     }
 }

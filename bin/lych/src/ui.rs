@@ -2,13 +2,18 @@
 
 use std::{
     borrow::Cow,
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     process::ExitCode,
 };
 
-use clap::error::{ContextKind, ErrorKind};
+use clap::{
+    CommandFactory,
+    error::{ContextKind, ErrorKind},
+};
 use model::{Exit, Explain, Fault, Foreign};
 use serde::Serialize;
+
+use crate::cli::Cli;
 
 /// Prints the error that clap made in the form of every other one, and tells with which code to end.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
@@ -56,12 +61,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     if explained.why.is_none() {
         explained.why = Some(kind_of(error).to_owned());
     }
-    let depth = if error.kind() == ErrorKind::InvalidSubcommand {
-        0
-    } else {
-        2
-    };
-    let verbs = Foreign::new(verbs(depth).join(" ")).to_string();
+    let verbs = verbs().join(" ");
     explain(&explained.next(format!(
         "see `lych {verbs}{}--help`",
         if verbs.is_empty() { "" } else { " " }
@@ -82,8 +82,9 @@ fn kind_of(error: &clap::Error) -> &'static str {
     }
 }
 
-/// The verbs that were typed, without options and what belongs to the global ones.
-fn verbs(depth: usize) -> Vec<String> {
+/// The verbs that were typed and are some: what stands behind them may be anything.
+fn verbs() -> Vec<String> {
+    let mut at = Cli::command();
     let mut words = std::env::args_os()
         .skip(1)
         .map(|word| word.to_string_lossy().into_owned());
@@ -91,10 +92,11 @@ fn verbs(depth: usize) -> Vec<String> {
     while let Some(word) = words.next() {
         if word == "--home" {
             words.next();
-        } else if word.starts_with('-') || verbs.len() == depth {
-            break;
-        } else {
+        } else if let Some(verb) = at.find_subcommand(&word).cloned() {
             verbs.push(word);
+            at = verb;
+        } else {
+            break;
         }
     }
     verbs
@@ -152,16 +154,66 @@ fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
+/// How a line of a page stands out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tint {
+    /// Something is left over.
+    Alarm,
+    /// Something may be.
+    Doubt,
+    /// All is as it should be.
+    Fine,
+    /// What to do next.
+    Strong,
+}
+
+impl Tint {
+    /// ECMA-48, `SGR`; the eight colours that every terminal has.
+    const fn start(self) -> &'static str {
+        match self {
+            Self::Alarm => "\u{1b}[1;31m",
+            Self::Doubt => "\u{1b}[33m",
+            Self::Fine => "\u{1b}[32m",
+            Self::Strong => "\u{1b}[1m",
+        }
+    }
+}
+
+/// Prints a page on stdout, some of its lines in colour where that is shown and wanted.
+///
+/// Only whole lines that begin at the edge can stand out: somebody else's text never begins there.
+///
+/// # Errors
+/// The output could not be written, for another reason than that nobody reads it.
+pub(crate) fn page(text: &str, tint: impl Fn(&str) -> Option<Tint>) -> Result<(), Explain> {
+    if !is_colour_wanted() {
+        return data(text);
+    }
+    let line = |line: &str| match tint(line).filter(|_| !line.starts_with(' ')) {
+        Some(tint) => format!("{}{}\u{1b}[0m\n", tint.start(), shown(line)),
+        None => format!("{}\n", shown(line)),
+    };
+    write(&text.lines().map(line).collect::<String>())
+}
+
+/// A terminal that is one, and nobody who said no (<https://no-color.org>).
+fn is_colour_wanted() -> bool {
+    let said_no = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
+    !said_no && !dumb && io::stdout().is_terminal()
+}
+
 /// Prints data on stdout. Whoever closed the pipe has read enough.
 ///
 /// # Errors
 /// The output could not be written, for another reason than that nobody reads it.
 pub(crate) fn data(text: &str) -> Result<(), Explain> {
+    write(&shown(text))
+}
+
+fn write(text: &str) -> Result<(), Explain> {
     let mut out = io::stdout().lock();
-    match out
-        .write_all(shown(text).as_bytes())
-        .and_then(|()| out.flush())
-    {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Explain::new(
             Exit::Failed,
             Fault::Operator,

@@ -111,3 +111,41 @@ fn foreign_text_cannot_move_the_cursor() {
         "{page}"
     );
 }
+
+#[test]
+fn every_head_stands_out_by_what_it_means_and_nothing_else_does() {
+    for verdict in [
+        Verdict::LogicalOrphan,
+        Verdict::OsOrphan,
+        Verdict::OrphanHeldOpen,
+        Verdict::Detached,
+        Verdict::LeftoverChild,
+    ] {
+        assert_eq!(
+            tint(verdict_words(verdict)),
+            Some(Tint::Alarm),
+            "{verdict:?}"
+        );
+    }
+    for verdict in [
+        Verdict::LogicalOrphanSuspect,
+        Verdict::Unknown,
+        Verdict::Zombie,
+        Verdict::Recycled,
+    ] {
+        assert_eq!(
+            tint(verdict_words(verdict)),
+            Some(Tint::Doubt),
+            "{verdict:?}"
+        );
+    }
+    for verdict in [Verdict::Shared, Verdict::Managed, Verdict::Live] {
+        assert_eq!(
+            tint(verdict_words(verdict)),
+            Some(Tint::Fine),
+            "{verdict:?}"
+        );
+    }
+    assert_eq!(tint("  pid 7  LEFT OVER"), None);
+    assert_eq!(tint("96 processes"), None);
+}

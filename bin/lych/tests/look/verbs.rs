@@ -131,6 +131,60 @@ fn the_page_fits_a_terminal_names_the_server_and_ends_with_one_command() {
     assert_eq!(page.matches("Next: ").count(), 1, "{page}");
 }
 
+/// Runs `ps` on a terminal of its own, and returns what that was sent.
+fn on_a_terminal(scene: &Scene, setting: &str) -> String {
+    let lych = scene.path("lych").display().to_string();
+    let spawn = "import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))";
+    let words = [
+        "env",
+        "TERM=xterm",
+        setting,
+        "python3",
+        "-c",
+        spawn,
+        &lych,
+        "ps",
+    ];
+    text(&scene.run(&words).stdout)
+}
+
+#[test]
+fn heads_are_in_colour_on_a_terminal_only_and_not_if_somebody_said_no() {
+    let mut scene = Scene::start(User::Own);
+    scene.crash();
+
+    let coloured = on_a_terminal(&scene, "NO_COLOR=");
+    let plain = on_a_terminal(&scene, "NO_COLOR=1");
+    let dumb = on_a_terminal(&scene, "TERM=dumb");
+    let piped = text(&scene.lych(&["ps"]).stdout);
+
+    assert!(coloured.contains("\u{1b}[1;31mLEFT OVER"), "{coloured}");
+    assert!(coloured.contains("\u{1b}[1mNext: "), "{coloured}");
+    for page in [plain, dumb, piped] {
+        assert!(
+            !page.contains('\u{1b}') && page.contains("LEFT OVER"),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn a_wrong_word_is_answered_with_the_verb_that_it_followed() {
+    let scene = Scene::start(User::Own);
+
+    for (args, hint) in [
+        (&["inspect", "abc"][..], "see `lych inspect --help`"),
+        (&["ps", "extra"], "see `lych ps --help`"),
+        (
+            &["snapshot", "-o", "/nonexistent/x"],
+            "choose a folder that is there",
+        ),
+    ] {
+        let said = text(&scene.lych(args).stderr);
+        assert!(said.contains(hint), "{args:?}: {said}");
+    }
+}
+
 #[test]
 fn the_exit_code_speaks_only_if_it_was_asked() {
     let mut scene = Scene::start(User::Own);

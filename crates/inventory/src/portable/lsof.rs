@@ -222,9 +222,8 @@ fn socket(file: &Listed<'_>) -> Option<UnixSocket> {
     let listening = file.state == "LISTEN" || file.name.contains("(LISTEN)");
     let path = file.name.split(" type=").next().unwrap_or_default();
     let named = path.starts_with('/') || path.starts_with('@');
-    let connected = file.state == "CONNECTED"
-        || file.name.contains("CONNECTED")
-        || file.name.starts_with("->");
+    let connected =
+        file.state == "CONNECTED" || file.name.contains("CONNECTED") || file.name.starts_with("->");
     let other = peer(file.name);
     let peer = match (other, connected && !listening) {
         (Some(other), _) => Some(other),
