@@ -4,7 +4,8 @@
 //! Each is looked at by root, by the user whose processes they are (who must get the same verdict), and by
 //! another user, who may see too little and must then be told so and no guess. Kinds that need a namespace or
 //! a service manager of their own (K15, K17) are judged one floor down; those of the gateway's own conduct
-//! (K27) and of containment (K24's second half) have no process that a look could judge.
+//! (K27) and of containment (K24's second half) have no process that a look could judge: `sys` and the tests of
+//! `contain` have those.
 
 use std::{collections::BTreeMap, net::TcpListener};
 
