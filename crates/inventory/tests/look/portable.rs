@@ -22,8 +22,7 @@ fn mac() -> Snapshot {
 
 fn stdin_of(snapshot: &Snapshot, pid: u32) -> u64 {
     let open = snapshot.process(pid).unwrap().descriptor(0).unwrap();
-    let (inventory::Target::Pipe { inode } | inventory::Target::Socket { inode }) = open.target
-    else {
+    let (Target::Pipe { inode } | Target::Socket { inode }) = open.target else {
         panic!("{open:?}");
     };
     inode
@@ -104,7 +103,11 @@ fn own_inet(seen: &Snapshot) -> BTreeSet<String> {
         .open()
         .filter_map(|open| match open.target {
             Target::Socket { inode } => Some(inode),
-            _ => None,
+            Target::Pipe { .. }
+            | Target::Null
+            | Target::Terminal { .. }
+            | Target::File { .. }
+            | Target::Kernel { .. } => None,
         })
         .collect();
     let of_tcp = seen.tcp.iter().filter(|one| inodes.contains(&one.inode));
