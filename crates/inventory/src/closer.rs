@@ -85,13 +85,26 @@ fn all<S: Source>(
 ) -> impl Iterator<Item = (u32, io::Result<Seen>)> {
     let pids = wanted.keys().copied().collect();
     let source = source.clone();
+    let lag = scheduler_lag(&source).ok();
     crew::looks(pids, move |pid, memory| {
         let gone = || io::Error::from(io::ErrorKind::NotFound);
-        look(&source, pid, wanted.get(&pid).ok_or_else(gone)?, memory)
+        look(
+            &source,
+            pid,
+            wanted.get(&pid).ok_or_else(gone)?,
+            memory,
+            lag,
+        )
     })
 }
 
-fn look<S: Source>(source: &S, pid: u32, wanted: &Wanted, memory: Memory) -> io::Result<Seen> {
+fn look<S: Source>(
+    source: &S,
+    pid: u32,
+    wanted: &Wanted,
+    memory: Memory,
+    lag: Option<u64>,
+) -> io::Result<Seen> {
     let look = source.process(pid)?;
     let id = source.identity(pid)?;
     // The folder was open before the identity was taken and still answers after it: both are of one process.
@@ -104,7 +117,7 @@ fn look<S: Source>(source: &S, pid: u32, wanted: &Wanted, memory: Memory) -> io:
     Ok(Seen {
         id,
         details: Closer {
-            last_ran: known(last_ran(source, &look)),
+            last_ran: known(last_ran(source, &look, lag)),
             ..details(&look, memory)
         },
         descriptors: wanted.descriptors.iter().filter_map(info).collect(),
@@ -151,14 +164,18 @@ fn details<L: Look>(look: &L, memory: Memory) -> Closer {
     }
 }
 
-/// Our own thread runs now: what lies between is how long ago the other's did.
-fn last_ran<S: Source>(source: &S, look: &S::Process) -> io::Result<Wall> {
+/// How far the scheduler's clock is behind the one that counts from boot: our own thread runs now on both.
+fn scheduler_lag<S: Source>(source: &S) -> io::Result<u64> {
+    let ran = source.process(std::process::id())?.last_ran()?;
+    Ok(source.now().boot_ms.saturating_sub(ran))
+}
+
+fn last_ran<S: Source>(source: &S, look: &S::Process, lag: Option<u64>) -> io::Result<Wall> {
+    let lag = lag.ok_or(io::ErrorKind::Unsupported)?;
     let ran = look.last_ran()?;
-    let own = source.process(std::process::id())?.last_ran()?;
-    let now = source.now().wall.millis();
-    Ok(Wall::from_millis(
-        now.saturating_sub(own.saturating_sub(ran)),
-    ))
+    let now = source.now();
+    let ago = now.boot_ms.saturating_sub(ran.saturating_add(lag));
+    Ok(Wall::from_millis(now.wall.millis().saturating_sub(ago)))
 }
 
 /// Adds to a look what a closer one showed.
