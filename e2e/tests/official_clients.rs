@@ -4,12 +4,12 @@ use std::{
     env,
     ffi::OsString,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     time::Duration,
 };
 
 use serde_json::{Value, json};
-use testkit::{Deadline, Finished, Mode, Reply, Target, program};
+use testkit::{Deadline, Finished, Held, Mode, Reply, Target, program, wait_until};
 
 use crate::{
     agent::{refused, shim},
@@ -165,24 +165,64 @@ fn the_python_sdk_1_gives_a_call_up_and_goes_on() {
     gives_up_and_goes_on(&Client::python1());
 }
 
+/// The Inspector's own command line, in front of a shim of this world.
+fn inspector(gate: &Gate, args: &[&str]) -> Command {
+    let mut command = gate.world.command(node());
+    command
+        .arg(node_modules().join(".bin/mcp-inspector"))
+        .arg("--cli")
+        .args(shim(&gate.world))
+        .args(args);
+    command
+}
+
+/// How the Inspector is told to call the one tool that acts.
+const CALL: [&str; 4] = ["--method", "tools/call", "--tool-name", "http_request"];
+
+/// It has no way to give a single call up: whoever does not want to wait ends it.
+#[test]
+fn an_inspector_that_is_ended_in_the_middle_of_a_call_leaves_its_outcome_on_record() {
+    let gate = Gate::before(Target::start());
+    gate.target.set_mode(Mode::Hold);
+    let given = ["--tool-arg", "channel=api", "method=POST", "path=/w/x"];
+    let mut command = inspector(&gate, &[&CALL[..], &given[..]].concat());
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    let mut held = Held::start(command.stderr(Stdio::null()));
+    gate.target.wait_for_requests(1, Deadline::after(PATIENCE));
+
+    held.crash();
+    gate.target.release();
+
+    let call = || {
+        let listed = gate
+            .world
+            .run(["activity", "list", "--json"])
+            .expect_code(0);
+        listed.json()["calls"][0].clone()
+    };
+    wait_until(
+        "the outcome to be on record",
+        Deadline::after(PATIENCE),
+        || call()["state"] == "answered",
+    );
+    let call = call();
+    assert_eq!(call["status"], 200, "{call:#}");
+    assert_eq!(gate.target.count(), 1, "it was sent once");
+    gate.close();
+}
+
 #[test]
 fn the_inspector_lists_calls_and_shows_a_refusal() {
     let gate = Gate::before(Target::start());
     let inspect = |args: &[&str]| {
-        let mut command = gate.world.command(node());
-        command
-            .arg(node_modules().join(".bin/mcp-inspector"))
-            .arg("--cli")
-            .args(shim(&gate.world))
-            .args(args);
+        let mut command = inspector(&gate, args);
         gate.world
             .finish(&mut command, b"", Deadline::after(PATIENCE))
     };
     let call = |method: &str| {
         let method = format!("method={method}");
-        let args = ["--method", "tools/call", "--tool-name", "http_request"];
         let given = ["--tool-arg", "channel=api", &method, "path=/r/x"];
-        inspect(&[&args[..], &given[..]].concat())
+        inspect(&[&CALL[..], &given[..]].concat())
     };
 
     let listed = inspect(&["--method", "tools/list"]).expect_code(0).json();
