@@ -63,6 +63,8 @@ mod tamper;
 #[cfg(test)]
 mod tree;
 #[cfg(test)]
+mod two_users;
+#[cfg(test)]
 mod vault_files;
 #[cfg(test)]
 mod verifiers;
