@@ -188,7 +188,7 @@ fn an_inspector_that_is_ended_in_the_middle_of_a_call_leaves_its_outcome_on_reco
     let mut command = inspector(&gate, &[&CALL[..], &given[..]].concat());
     command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut held = Held::start(command.stderr(Stdio::null()));
-    gate.target.wait_for_requests(1, Deadline::after(PATIENCE));
+    drop(gate.target.wait_for_requests(1, Deadline::after(PATIENCE)));
 
     held.crash();
     gate.target.release();
