@@ -6,7 +6,7 @@ use crate::{
     shell::{Trouble, cargo, run as show, say, target},
 };
 
-/// Each is a program in `e2e/benches/`.
+/// Each is a program in `e2e/benches/`, but the log's, which is in its room.
 const BENCHES: &[(&str, &str)] = &[
     (
         "append",
@@ -20,7 +20,13 @@ const BENCHES: &[(&str, &str)] = &[
         "inventory",
         "what a look at all processes costs beside lsof and ps",
     ),
+    (
+        LOG,
+        "the log beside the bare machine: append, verify, the last calls of a million records",
+    ),
 ];
+
+const LOG: &str = "log";
 
 /// Runs one measurement, or lists them all.
 pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
@@ -35,7 +41,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Trouble> {
             "there is no measurement named {name}"
         )));
     }
-    let mut bench = cargo(&["bench", "--locked", "-p", "e2e", "--bench", name]);
+    let package = if name == LOG { "audit" } else { "e2e" };
+    let mut bench = cargo(&["bench", "--locked", "-p", package, "--bench", name]);
     if name == "inventory" {
         show(cargo(&["build", "--locked", "--release", "-p", "lych"]))?;
         bench.env("LYCH_BENCH_PROGRAM", target().join("release/lych"));

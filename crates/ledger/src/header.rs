@@ -20,7 +20,7 @@
 
 use model::{CallId, Digest, Kind, Seq, SessionId, Stamp, Wall};
 
-use crate::bytes::{Fields, sha256};
+use crate::bytes::{Fields, sha256_of};
 
 /// The version that this code writes.
 pub(crate) const VERSION: u8 = 1;
@@ -176,7 +176,7 @@ pub fn encode_frame(header: &Header, body: &[u8]) -> Option<Vec<u8>> {
 /// Returns a record's id: the SHA-256 of its frame, and through `prev` of everything before it.
 #[must_use]
 pub fn frame_id(frame: &[u8]) -> Digest {
-    Digest::from_bytes(sha256(&[frame]))
+    Digest::from_bytes(sha256_of(frame))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! Only what is still open is remembered, so memory grows with the open attempts and the revoked runs, not with the
 //! log.
 
-use std::collections::{BTreeMap, btree_map::Entry};
+use std::collections::BTreeMap;
 
 use model::{CallId, CallState, Kind, Seq, SessionId, Wall};
 
@@ -13,8 +13,10 @@ use crate::{
     report::{OpenAttempt, StructureFinding},
 };
 
+mod pending;
 mod recent;
 
+use pending::Pending;
 use recent::Recent;
 
 /// How many findings are listed; more say nothing new.
@@ -33,7 +35,7 @@ struct Open {
 pub(crate) struct Structure {
     /// What stands before this was given up: references there cannot be followed.
     pub(crate) begins_at: Seq,
-    open: BTreeMap<Seq, Open>,
+    open: Pending<Open>,
     answered: Recent,
     revoked: BTreeMap<SessionId, Seq>,
     epoch_closed: bool,
@@ -75,7 +77,7 @@ impl Structure {
             at: header.stamp.wall,
             state: CallState::Attempted,
         };
-        self.open.insert(header.seq, open);
+        self.open.add(header.seq, open);
     }
 
     fn cleared(&mut self, header: &Header) {
@@ -85,7 +87,7 @@ impl Structure {
         {
             self.broken(header, "a call was cleared after its run was revoked");
         }
-        match header.refers_to.and_then(|seq| self.open.get_mut(&seq)) {
+        match header.refers_to.and_then(|seq| self.open.get_mut(seq)) {
             Some(open) if open.call == header.call && open.session == header.session => {
                 open.state = CallState::Cleared;
             }
@@ -101,7 +103,7 @@ impl Structure {
             }
             return;
         };
-        let Entry::Occupied(mut open) = self.open.entry(attempt) else {
+        let Some(open) = self.open.get_mut(attempt) else {
             // Whether an answer could be delivered is known later and noted by a second one.
             let known = attempt >= self.begins_at;
             if known && (header.kind != Kind::Answered || !self.answered.has(attempt)) {
@@ -109,16 +111,15 @@ impl Structure {
             }
             return;
         };
-        let was = open.get().state;
-        if open.get().call != header.call {
+        let was = open.state;
+        if open.call != header.call {
             self.broken(header, "an outcome refers to another call's attempt");
             return;
         }
         let state = state_after(header.kind).unwrap_or(was);
-        if state.is_open() {
-            open.get_mut().state = state;
-        } else {
-            open.remove();
+        open.state = state;
+        if !state.is_open() {
+            self.open.remove(attempt);
         }
         self.check_way(header, was);
         if header.kind == Kind::Answered {
@@ -140,7 +141,7 @@ impl Structure {
     fn reconciled(&mut self, header: &Header) {
         match header.refers_to.filter(|attempt| *attempt < header.seq) {
             Some(attempt) => {
-                self.open.remove(&attempt);
+                self.open.remove(attempt);
             }
             None => self.broken(header, "a reconciliation refers to no attempt"),
         }
@@ -159,7 +160,7 @@ impl Structure {
 
     /// Returns the broken rules and the attempts without a known end.
     pub(crate) fn finish(self) -> (Vec<StructureFinding>, Vec<OpenAttempt>) {
-        let open = self.open.into_iter().map(|(seq, open)| OpenAttempt {
+        let open = self.open.into_all().map(|(seq, open)| OpenAttempt {
             call: open.call,
             session: open.session,
             seq,
