@@ -44,6 +44,15 @@ class Unsigned(Exception):
 def sha(data): return hashlib.sha256(data).digest()
 
 
+def is_there(path):
+    """What cannot be looked at is not absent: then there is no judgement."""
+    try:
+        path.stat()
+        return True
+    except FileNotFoundError:
+        return False
+
+
 def signed_by(public, message, signature):
     try:
         VerifyKey(public).verify(message, signature)
@@ -273,7 +282,7 @@ class Log:
         self.next, self.head = int.from_bytes(data[56:64], "big"), data[64:96]
         self.epoch = (opened[-1].body[:10], opened[-1].body[10:42])
         self.certificate, self.order.since = (name, data[48:96] + sha(data)), self.next
-        if not (self.dir / f"seg/{later[0]:010}.seg").exists():
+        if not is_there(self.dir / f"seg/{later[0]:010}.seg"):
             raise Bad("the segment is missing", f"seg/{later[0]:010}.seg")
         for r in frames:
             self.inspect(r, carried=True)
@@ -324,7 +333,7 @@ class Log:
 
     def key_file(self, name, digest, session=None):
         path = self.dir / f"keys/{name}.age"
-        if not path.exists():
+        if not is_there(path):
             missing = Bad("the key file is missing", f"keys/{name}.age")
             if session:
                 self.absent[session] = missing
@@ -377,7 +386,7 @@ def read_pin(path):
 
 def unborn(folder):
     """What the making of a log leaves if a crash comes before LOG: no key, at most a segment without a record."""
-    if (folder / "HEAD").exists() or (folder / "pruned").exists() or any((folder / "keys").glob("*")):
+    if is_there(folder / "HEAD") or is_there(folder / "pruned") or any((folder / "keys").glob("*")):
         return False
     segments = sorted((folder / "seg").glob("*.seg"))
     if [path.name for path in segments] not in ([], ["0000000000.seg"]):
@@ -390,13 +399,16 @@ def verify(folder, log_id=None, pin_files=(), require_pin=False, all_signatures=
     said = {"verdict": "cannot_judge", "why": None, "first_bad": None, "first_seq": None, "last_seq": None,
             "unendorsed": [], "structure": [], "open_attempts": [], "repairs": 0, "prunes": 0}
     # Before the segments: a head is written behind its commit.
-    head_bytes = (folder / "HEAD").read_bytes() if (folder / "HEAD").exists() else None
     pins, why, root, bad = [read_pin(p) for p in pin_files], None, ZERO, None
-    if not (folder / "LOG").exists():
-        if (folder / "seg").exists() and not unborn(folder):
-            return said | {"verdict": "tampered", "first_bad": Bad("LOG is missing", "LOG").place}
-        return said | {"why": "there is no log"}
-    log_bytes = (folder / "LOG").read_bytes()
+    try:
+        head_bytes = (folder / "HEAD").read_bytes() if is_there(folder / "HEAD") else None
+        if not is_there(folder / "LOG"):
+            if is_there(folder / "seg") and not unborn(folder):
+                return said | {"verdict": "tampered", "first_bad": Bad("LOG is missing", "LOG").place}
+            return said | {"why": "there is no log"}
+        log_bytes = (folder / "LOG").read_bytes()
+    except OSError as stop:
+        return said | {"why": str(stop)}
     try:
         root = read_log(log_bytes)
     except Unknown as stop:
