@@ -37,6 +37,8 @@ mod fuzz_smoke;
 #[cfg(test)]
 mod gate;
 #[cfg(test)]
+mod guarantees;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod log;

@@ -13,9 +13,10 @@ use std::{
 };
 
 use ed25519_dalek::SigningKey;
-use ledger::{Calls, EpochOpened, KeyClear, Origin, file_digest, key_commitment, key_file_of};
+use ledger::{EpochOpened, KeyClear, Origin, file_digest, key_commitment, key_file_of};
 use model::{
     Body, CallState, EpochId, Kind, LogId, OutcomeBody, Seq, SessionId, Ticket, Unsettled,
+    Withdrawal,
 };
 use sys::lock::Lock;
 
@@ -36,7 +37,7 @@ mod past;
 mod quarantine;
 
 pub(crate) use past::refuse;
-use past::{Past, judge, open_calls, open_runs, revoked_runs};
+use past::{Past, Story, judge, open_calls, open_runs, revoked_runs};
 
 /// A log that is ready to be written.
 pub(crate) struct Opened {
@@ -77,7 +78,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
         created,
         epoch: opened.epoch,
         closed_in_order: story.last_kind.is_none_or(|kind| kind == Kind::EpochClosed),
-        open_calls: open_calls(&story.calls),
+        open_calls: open_calls(&story.calls, &story.shut),
         open_runs: open_runs(&story.sessions),
         revoked_runs: revoked_runs(&story.sessions),
         repairs,
@@ -86,7 +87,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     writer.look_ahead();
     let queue = Queue::new(past.next_seq, options.sizes, writer.room());
     let shared = Shared::new(queue, writer);
-    first_records(&shared, options, &opened, &recovered, &story.calls)?;
+    first_records(&shared, options, &opened, &recovered, story)?;
     for ballast in [Ballast::Key, Ballast::Tail] {
         // Without it the log goes on as well; only a start on a full disk would not.
         drop(ballast.hold(dir));
@@ -192,13 +193,13 @@ fn first_records(
     options: &Options,
     opened: &EpochOpened,
     recovered: &Recovered,
-    calls: &Calls,
+    story: &Story,
 ) -> Result<(), AuditError> {
     let push = |draft| shared.push(draft, &*options.clock);
     let mut needed = vec![push(Draft::clear(Kind::EpochOpened, opened.encode()))];
     let repairs = recovered.repairs.iter();
     needed.extend(repairs.map(|repair| push(Draft::clear(Kind::TailRepaired, repair.encode()))));
-    let unresolved: Vec<Ticket> = unresolved(calls).map(push).collect();
+    let unresolved: Vec<Ticket> = unresolved(story).map(push).collect();
     let mut writer = lock(&shared.writer);
     shared.drain(&mut writer);
     shared.pin(&mut writer);
@@ -217,22 +218,29 @@ fn first_records(
 }
 
 /// What becomes of the attempts that the daemon run before left without an outcome.
-fn unresolved(calls: &Calls) -> impl Iterator<Item = Draft> {
-    let why = Body::Outcome(OutcomeBody::Unresolved {
+fn unresolved(story: &Story) -> impl Iterator<Item = Draft> {
+    let plain = |outcome| seal::plaintext(&Body::Outcome(outcome));
+    let unknown = plain(OutcomeBody::Unresolved {
         why: Unsettled::DaemonEnded,
     });
-    let plain = seal::plaintext(&why);
-    calls
-        .in_order()
-        .into_iter()
-        .filter_map(move |(call, fold)| {
-            let open = matches!(fold.state, CallState::Attempted | CallState::Cleared);
-            Some(Draft {
-                kind: Kind::Unresolved,
-                session: fold.session,
-                call: Some(call),
-                refers_to: Some(fold.attempt.filter(|_| open)?.seq),
-                content: Content::Sealed(plain.clone()?),
-            })
+    let nothing = plain(OutcomeBody::Withdrawn {
+        proof: Withdrawal::NeverCleared,
+    });
+    let calls = story.calls.in_order().into_iter();
+    calls.filter_map(move |(call, fold)| {
+        let open = matches!(fold.state, CallState::Attempted | CallState::Cleared);
+        let attempt = fold.attempt.filter(|_| open)?.seq;
+        let (kind, plain) = if story.shut.withdrew(attempt) {
+            (Kind::Withdrawn, nothing.clone())
+        } else {
+            (Kind::Unresolved, unknown.clone())
+        };
+        Some(Draft {
+            kind,
+            session: fold.session,
+            call: Some(call),
+            refers_to: Some(attempt),
+            content: Content::Sealed(plain?),
         })
+    })
 }

@@ -10,6 +10,7 @@ use shuttle::sync::Mutex;
 
 use crate::{Ask, Cleared, Gate, Newcomer, Refused};
 
+mod full;
 mod people;
 
 /// A journal that keeps what it is given, and can be told to take nothing more.
@@ -286,53 +287,6 @@ fn a_dead_holder_closes_the_intake_and_a_dead_ancestor_does_not() {
             .map(|_| ())
             .unwrap_err();
         assert_eq!(refused.why, Denial::ClientLost);
-    });
-}
-
-#[test]
-fn nothing_is_cleared_once_the_log_takes_no_more_and_closing_still_acts() {
-    alone(|| {
-        let (memory, gate, session) = world();
-        let permit = now(gate.attempt(ask(session, 11, false)).unwrap().durable()).unwrap();
-        *memory.full.lock().unwrap() = true;
-
-        assert_eq!(
-            gate.clear(permit).map(|_| ()).unwrap_err().why,
-            Denial::NotRecorded
-        );
-        let closed = gate.close(Scope::Run { session }, Foreign::new("test"), None);
-
-        assert!(
-            now(closed.ticket).is_err(),
-            "it must say that it is not on record"
-        );
-        let refused = through(&gate, ask(session, 12, false))
-            .map(|_| ())
-            .unwrap_err();
-        assert_eq!(refused.why.code(), "revoked");
-    });
-}
-
-#[test]
-fn with_no_room_for_attempts_refusals_are_on_record_alone_and_calls_go_on_when_there_is_room_again()
-{
-    alone(|| {
-        let (memory, gate, session) = world();
-        *memory.no_attempts.lock().unwrap() = true;
-        let before = memory.kinds().len();
-
-        let refused = through(&gate, ask(session, 10, false)).map(|_| ());
-        let denied = gate.turn_away(&ask(session, 11, false), Denial::NotAllowed);
-
-        assert_eq!(refused.unwrap_err().why, Denial::NotRecorded);
-        assert!(now(denied.ticket.unwrap()).is_ok());
-        let entries = memory.entries.lock().unwrap();
-        let alone = entries[before..].iter();
-        let alone: Vec<_> = alone.map(|entry| (entry.kind, entry.refers_to)).collect();
-        assert_eq!(alone, [(Kind::Denied, None), (Kind::Denied, None)]);
-        drop(entries);
-        *memory.no_attempts.lock().unwrap() = false;
-        assert!(through(&gate, ask(session, 12, false)).is_ok());
     });
 }
 

@@ -12,14 +12,20 @@ use model::{Kind, Receipt};
 use tempfile::TempDir;
 use testkit::Proof;
 
-use super::{SMALL, open, push, store_of};
-use crate::{Audit, segments::Store, writer::lock};
+use super::{open, push, store_of};
+use crate::{Audit, Sizes, segments::Store, writer::lock};
 
 /// A write of one sector is whole or not there.
 const SECTOR: usize = 512;
 
+/// One segment holds all that a log takes here: the next one would not lie on the simulated disk.
+const WIDE: Sizes = Sizes {
+    segment: 1024 * 1024,
+    reserve: 16 * 1024,
+};
+
 /// Rounds beyond this many show nothing new.
-const MOST: u64 = 2_000;
+const MOST: u64 = 1_000;
 
 /// What goes wrong, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +165,7 @@ fn make_lossy(audit: &Audit, fault: Fault, left: u64, chance: Proof) -> Arc<Mute
 fn write_until_it_fails(audit: &Audit) -> Vec<Receipt> {
     let mut promised = Vec::new();
     loop {
+        assert!(promised.len() < 1_000, "the fault never comes");
         // Two at a time, so that a group has several records.
         let tickets = [push(audit, Kind::Attempt), push(audit, Kind::Denied)];
         for ticket in tickets {
@@ -190,7 +197,7 @@ fn cut_off(rounds: std::ops::Range<u64>, proof: &mut Proof, sums: &mut Sums) {
     let folder = TempDir::new().unwrap();
     let mut promised = Vec::new();
     for round in rounds {
-        let audit = open(&folder, SMALL);
+        let audit = open(&folder, WIDE);
         let which = usize::try_from(round % 3).unwrap();
         let fault = [Fault::Full, Fault::Write, Fault::Sync][which];
         let left = proof.below(24);
@@ -207,7 +214,7 @@ fn cut_off(rounds: std::ops::Range<u64>, proof: &mut Proof, sums: &mut Sums) {
         sums.torn += usize::from(report.verdict == Verdict::TornTail);
         sums.faults[which] += 1;
     }
-    let audit = open(&folder, SMALL);
+    let audit = open(&folder, WIDE);
     let present: HashSet<_> = Records::open(audit.dir())
         .unwrap()
         .map(|record| record.unwrap().1)

@@ -28,11 +28,84 @@ pub(super) struct Story {
     pub(super) erased: BTreeSet<SessionId>,
     pub(super) pruned: Option<Pruned>,
     pub(super) last_kind: Option<Kind>,
+    pub(super) shut: Shut,
+}
+
+/// Daemon runs in which the vault was never open, told from clear headers alone.
+///
+/// The daemon puts one act on record when it starts, and another before it uses an opened vault; and without the vault
+/// there is no policy by which anything could be cleared. So an attempt of a run with that one act alone, which died
+/// before its refusal was on record, provably left nothing.
+#[derive(Debug, Default)]
+pub(super) struct Shut {
+    acts: usize,
+    may_be_open: bool,
+    a_vault_took_over: bool,
+    /// Attempts of the present run of the daemon, while it may have been shut.
+    attempts: Vec<Seq>,
+    /// Those of runs that were.
+    withdrawn: BTreeSet<Seq>,
+}
+
+impl Shut {
+    fn apply(&mut self, kind: Kind, seq: Seq) {
+        match kind {
+            Kind::EpochOpened => self.begin(),
+            Kind::Acted => self.acts += 1,
+            Kind::Cleared => self.may_be_open = true,
+            Kind::RootEndorsed => {
+                self.a_vault_took_over = true;
+                self.may_be_open = true;
+            }
+            // Before a vault took over, the bootstrap root vouches at each start.
+            Kind::EpochEndorsed => self.may_be_open |= self.a_vault_took_over,
+            Kind::Attempt => self.attempts.push(seq),
+            Kind::Commit
+            | Kind::EpochClosed
+            | Kind::TailRepaired
+            | Kind::KeyErased
+            | Kind::Pruned
+            | Kind::SessionOpened
+            | Kind::Connected
+            | Kind::Disconnected
+            | Kind::ClientLost
+            | Kind::SessionEnded
+            | Kind::Denied
+            | Kind::Withdrawn
+            | Kind::Answered
+            | Kind::Outliving
+            | Kind::Waiting
+            | Kind::Unresolved
+            | Kind::Reconciled
+            | Kind::DenialsCounted
+            | Kind::Revoked
+            | Kind::IncidentStep => {}
+        }
+        if self.acts > 1 || self.may_be_open {
+            self.attempts.clear();
+        }
+    }
+
+    fn begin(&mut self) {
+        let attempts = std::mem::take(&mut self.attempts);
+        if self.acts == 1 && !self.may_be_open {
+            self.withdrawn.extend(attempts);
+        }
+        self.acts = 0;
+        self.may_be_open = false;
+    }
+
+    /// Tells whether nothing can have come of an attempt; asked when the log has been read to its end.
+    pub(super) fn withdrew(&self, attempt: Seq) -> bool {
+        let present = self.acts == 1 && !self.may_be_open && self.attempts.contains(&attempt);
+        present || self.withdrawn.contains(&attempt)
+    }
 }
 
 impl Witness for Story {
     fn batch(&mut self, batch: &Batch<'_>) {
         for record in batch.records() {
+            self.shut.apply(record.header.kind, record.header.seq);
             self.calls.apply(&record.header, record.place);
             self.sessions.apply(&record.header, record.place);
             if record.header.kind != Kind::Commit {
@@ -129,7 +202,7 @@ pub(crate) fn refuse(report: &Report) -> Result<(), AuditError> {
     }
 }
 
-pub(super) fn open_calls(calls: &Calls) -> Vec<OpenCall> {
+pub(super) fn open_calls(calls: &Calls, shut: &Shut) -> Vec<OpenCall> {
     let opened = |(call, fold): (model::CallId, &ledger::CallFold)| OpenCall {
         call,
         session: fold.session,
@@ -145,7 +218,8 @@ pub(super) fn open_calls(calls: &Calls) -> Vec<OpenCall> {
             | CallState::Reconciled => fold.state,
         },
     };
-    calls.in_order().into_iter().map(opened).collect()
+    let all = calls.in_order().into_iter().map(opened);
+    all.filter(|open| !shut.withdrew(open.attempt)).collect()
 }
 
 pub(super) fn open_runs(sessions: &Sessions) -> Vec<OpenRun> {

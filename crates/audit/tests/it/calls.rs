@@ -68,6 +68,8 @@ impl Scene {
                 "--test-threads=1",
             ])
             .env(FOLDER, world.folder.path())
+            // What a killed one leaves goes with the world.
+            .env("TMPDIR", world.folder.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null());

@@ -1,8 +1,13 @@
 //! What a log that nobody touched says.
 
-use audit::AuditError;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use audit::{Audit, AuditError, CallFilter};
 use ledger::{Verdict, VerifyOptions, verify};
-use model::{Body, Entry, Exit, Journal, Kind};
+use model::{Body, Clock, Entry, Exit, Journal, Kind, Stamp, Wall};
 
 use crate::world::*;
 
@@ -244,4 +249,54 @@ fn head_catches_up_by_itself_when_nothing_more_comes() {
     });
 
     assert_eq!(head.head, last.id);
+}
+
+/// A wall clock that somebody sets to and fro; the one since boot goes on.
+struct Jumping(AtomicU64);
+
+impl Clock for Jumping {
+    fn now(&self) -> Stamp {
+        let tick = self.0.fetch_add(1, Ordering::Relaxed);
+        let year = 365 * 24 * 60 * 60 * 1000;
+        let wall = match tick % 4 {
+            0 => 10 * year,
+            1 => 30 * year,
+            2 => 0,
+            _ => 9 * year,
+        };
+        Stamp {
+            wall: Wall::from_millis(wall + tick),
+            boot_ms: tick,
+        }
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_both_ways_changes_no_order_and_raises_no_alarm() {
+    let world = World::new();
+    let options = audit::Options {
+        clock: Arc::new(Jumping(AtomicU64::new(0))),
+        ..world.options()
+    };
+    let mut made = Vec::new();
+    for _ in 0..2 {
+        let (audit, _) = Audit::open(options.clone()).unwrap();
+        audit.endorse(&world.root).unwrap();
+        let session = open_run(&audit);
+        for _ in 0..10 {
+            let call = attempt(&audit, session);
+            clear(&audit, session, call);
+            answer(&audit, session, call);
+            made.push(call.0);
+        }
+        let told = audit.calls(&CallFilter::default(), Some(&Xor)).unwrap();
+        let told: Vec<_> = told.iter().map(|call| call.id).collect();
+        assert_eq!(told, made);
+        audit.close().unwrap();
+    }
+
+    let report = verify(&world.dir(), &VerifyOptions::default());
+
+    assert_eq!(report.verdict, Verdict::IntactLocalPin, "{report}");
+    assert_eq!(report.exit(), Exit::Done, "{report}");
 }

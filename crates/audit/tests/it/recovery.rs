@@ -6,9 +6,9 @@ use std::{
     path::Path,
 };
 
-use audit::{AuditError, CallFilter};
+use audit::{Audit, AuditError, CallFilter};
 use ledger::{Verdict, VerifyOptions, verify};
-use model::{CallState, Exit};
+use model::{Act, Body, CallState, Entry, Exit, Kind};
 
 use crate::world::*;
 
@@ -245,7 +245,7 @@ fn every_copy_of_a_log_in_use_can_be_recovered_without_losing_a_receipt() {
     }
 }
 
-fn pin_of(copy: &Path, audit: &audit::Audit, head: audit::HeadPoint) -> std::path::PathBuf {
+fn pin_of(copy: &Path, audit: &Audit, head: audit::HeadPoint) -> std::path::PathBuf {
     let path = copy.with_extension("pin");
     let pin = serde_json::json!({ "log_id": audit.log_id(), "seq": head.seq, "head": head.id });
     let mut file = OpenOptions::new()
@@ -276,4 +276,71 @@ fn opening_a_log_reads_it_once() {
     let read = read_by_this_thread().unwrap() - before;
     drop(opened);
     assert!(read < written * 3 / 2, "{read} bytes read of {written}");
+}
+
+fn act(audit: &Audit, act: Act) {
+    let by = model::Operator {
+        uid: 1000,
+        login_uid: None,
+        presence: model::Presence::None,
+    };
+    durable(
+        audit,
+        Entry {
+            kind: Kind::Acted,
+            session: None,
+            call: None,
+            refers_to: None,
+            body: Body::Acted { act, by },
+        },
+    );
+}
+
+/// What becomes of an attempt without outcome in a daemon run that starts with these acts.
+fn becomes(acts: &[Act], cleared: bool, endorsed: bool) -> CallState {
+    let world = World::new();
+    // A vault has taken over in an earlier run.
+    let (audit, _) = world.open();
+    let vault = Root::new(2);
+    audit.adopt_root(&world.root, &vault).unwrap();
+    audit.close().unwrap();
+    drop(audit);
+    let (audit, _) = world.try_open().unwrap();
+    for each in acts {
+        act(&audit, each.clone());
+    }
+    if endorsed {
+        audit.endorse(&vault).unwrap();
+    }
+    let session = open_run(&audit);
+    let (call, seq) = attempt(&audit, session);
+    if cleared {
+        clear(&audit, session, (call, seq));
+    }
+    drop(audit);
+
+    let (audit, recovered) = world.try_open().unwrap();
+
+    let calls = audit.calls(&CallFilter::default(), Some(&Xor)).unwrap();
+    let state = calls.iter().find(|view| view.id == call).unwrap().state;
+    let open = recovered.open_calls.iter().any(|open| open.call == call);
+    assert_eq!(open, state == CallState::Unresolved);
+    audit.close().unwrap();
+    let report = verify(&world.dir(), &VerifyOptions::default());
+    assert!(report.structure.is_empty(), "{report}");
+    state
+}
+
+#[test]
+fn an_attempt_of_a_daemon_run_whose_vault_was_never_open_is_withdrawn_and_any_other_unresolved() {
+    let started = || Act::Started {
+        by: "test".to_owned(),
+    };
+
+    assert_eq!(becomes(&[started()], false, false), CallState::Withdrawn);
+    assert_eq!(becomes(&[], false, false), CallState::Unresolved);
+    assert_eq!(becomes(&[started()], true, false), CallState::Unresolved);
+    assert_eq!(becomes(&[started()], false, true), CallState::Unresolved);
+    let unlocked = [started(), Act::Unlock];
+    assert_eq!(becomes(&unlocked, false, false), CallState::Unresolved);
 }
