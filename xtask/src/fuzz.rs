@@ -36,6 +36,14 @@ const TARGETS: &[(&str, &str)] = &[
         "redactor",
         "a secret that stands in an answer does not stand in what is left",
     ),
+    (
+        "segment",
+        "a log with these bytes for a segment passes only if they are what was written",
+    ),
+    (
+        "certificate",
+        "the same for the certificate of what was given up",
+    ),
 ];
 
 /// As cargo-fuzz 0.13 asks for coverage.

@@ -34,6 +34,64 @@ fn the_text_is_canonical() {
 }
 
 #[test]
+fn what_was_read_tells_its_parts() {
+    for (text, tls, private, host, ip, port, prefix, authority) in [
+        (
+            "https://h.example/a/b",
+            true,
+            false,
+            "h.example",
+            None,
+            443,
+            "/a/b",
+            "h.example",
+        ),
+        (
+            "https+private://h.lan:8443",
+            true,
+            true,
+            "h.lan",
+            None,
+            8443,
+            "",
+            "h.lan:8443",
+        ),
+        (
+            "http://127.0.0.1:8080/",
+            false,
+            false,
+            "127.0.0.1",
+            Some("127.0.0.1"),
+            8080,
+            "",
+            "127.0.0.1:8080",
+        ),
+        (
+            "http://[::1]",
+            false,
+            false,
+            "::1",
+            Some("::1"),
+            80,
+            "",
+            "[::1]",
+        ),
+    ] {
+        let read = read(text);
+
+        assert_eq!(
+            (read.is_tls(), read.may_be_private()),
+            (tls, private),
+            "{text}"
+        );
+        assert_eq!(read.host(), host);
+        assert_eq!(read.ip(), ip.map(|ip| ip.parse().unwrap()), "{text}");
+        assert_eq!((read.port(), read.prefix()), (port, prefix), "{text}");
+        assert_eq!(read.authority(), authority);
+    }
+}
+
+#[test]
 fn a_text_that_could_be_read_in_two_ways_is_refused() {
     use DestinationError as E;
     for (text, why) in [
