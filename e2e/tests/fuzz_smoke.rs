@@ -95,7 +95,12 @@ fn lines_hold_under_mutation() {
     let long = [b'x'; 200];
     hold(
         checks::line,
-        &[b"\x03one\ntwo\r\n\nthree", &long, b"\x00\n\n\n"],
+        &[
+            b"\x03one\ntwo\r\n\nthree",
+            &long,
+            b"\x00\n\n\n",
+            &[b"\x40", &[b'x'; 64][..], b"\r\n"].concat(),
+        ],
     );
 }
 
@@ -152,6 +157,7 @@ fn the_redactor_holds_under_mutation() {
         &[
             b"\x05abcdefghijklmno{\"body\": \"text\"}",
             b"\x00[removed][removed][removed]",
+            b"\x00\x3c\0\0\0\0\0\0\0!!!!!!!!!!!!!!!!!!!!",
         ],
     );
 }

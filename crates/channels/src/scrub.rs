@@ -82,12 +82,12 @@ impl Scrub {
         let mut bytes = bytes;
         for value in &self.values {
             let found = spellings(&bytes, value);
-            bytes = without(bytes, &found, removed);
+            bytes = without(bytes, &found, instead_of(value), removed);
         }
         for form in &self.forms {
             let starts = memmem::find_iter(&bytes, form.as_slice());
             let found: Vec<Range<usize>> = starts.map(|at| at..at + form.len()).collect();
-            bytes = without(bytes, &found, removed);
+            bytes = without(bytes, &found, INSTEAD, removed);
         }
         bytes
     }
@@ -110,17 +110,22 @@ fn spellings(bytes: &[u8], value: &[u8]) -> Vec<Range<usize>> {
 }
 
 /// Returns `bytes` with something else in these places, which are in order and do not overlap.
-fn without(bytes: Vec<u8>, places: &[Range<usize>], removed: &mut usize) -> Vec<u8> {
+fn without(
+    bytes: Vec<u8>,
+    places: &[Range<usize>],
+    instead: &[u8],
+    removed: &mut usize,
+) -> Vec<u8> {
     if places.is_empty() {
         return bytes;
     }
     let bytes = Zeroizing::new(bytes);
     *removed += places.len();
-    let mut out = Vec::with_capacity(bytes.len() + places.len() * INSTEAD.len());
+    let mut out = Vec::with_capacity(bytes.len() + places.len() * instead.len());
     let mut from = 0;
     for place in places {
         out.extend_from_slice(bytes.get(from..place.start).unwrap_or_default());
-        out.extend_from_slice(INSTEAD);
+        out.extend_from_slice(instead);
         from = place.end;
     }
     out.extend_from_slice(bytes.get(from..).unwrap_or_default());
@@ -150,7 +155,24 @@ fn inside_base64(engine: &impl Engine, secret: &[u8], before: &[u8]) -> Option<Z
 /// Shorter secrets are found where they are not.
 const SHORTEST: usize = 8;
 
+/// What stands in a value's place: nothing that makes the value again together with what stands beside it.
+fn instead_of(value: &[u8]) -> &'static [u8] {
+    let joins = (1..=value.len()).any(|count| {
+        let (front, back) = (value.get(..count), value.get(value.len() - count..));
+        front.is_some_and(|front| INSTEAD.ends_with(front))
+            || back.is_some_and(|back| INSTEAD.starts_with(back))
+    });
+    if joins || memmem::find(INSTEAD, value).is_some() {
+        INSTEAD_OF_THE_LIKE
+    } else {
+        INSTEAD
+    }
+}
+
 const INSTEAD: &[u8] = b"[secret removed]";
+
+/// No secret has such letters: the vault takes printable ASCII.
+const INSTEAD_OF_THE_LIKE: &[u8] = "\u{2026}".as_bytes();
 
 #[cfg(test)]
 mod tests {
@@ -202,6 +224,20 @@ mod tests {
             short.clean(b"in the end".to_vec(), &mut removed),
             b"in the end"
         );
+    }
+
+    #[test]
+    fn what_stands_in_its_place_does_not_make_it_again() {
+        for (secret, text) in [
+            ("]!!!!!!!", "]!!!!!!!!!!!!!!"),
+            ("!!!!!!![", "!!!!!!!!!!!!!!["),
+            ("secret r", "a secret r b"),
+        ] {
+            let (clean, removed) = scrubbed(&Secret::new(secret.into()), text.into());
+
+            let clean = String::from_utf8(clean).unwrap();
+            assert!(removed > 0 && !clean.contains(secret), "{clean}");
+        }
     }
 
     proptest! {

@@ -80,7 +80,9 @@ impl LineBuffer {
 
     fn no_end_yet(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         self.searched = self.bytes.len();
-        if self.bytes.len() <= self.cap && !self.skipping {
+        // A carriage return at the end may be half of a line's end, which does not count.
+        let line = self.bytes.strip_suffix(b"\r").unwrap_or(&self.bytes);
+        if line.len() <= self.cap && !self.skipping {
             return Ok(None);
         }
         self.bytes = Vec::new();
@@ -140,6 +142,22 @@ mod tests {
 
             prop_assert_eq!(seen, lines);
         }
+    }
+
+    #[test]
+    fn a_line_as_long_as_may_be_is_taken_also_if_its_end_comes_in_two_pieces() {
+        for pieces in [&["1234\r\n"][..], &["1234\r", "\n"], &["1234", "\r", "\n"]] {
+            let mut buffer = LineBuffer::new(4);
+            let mut seen = Vec::new();
+            for piece in pieces {
+                buffer.push(piece.as_bytes());
+                seen.extend(buffer.next_line().unwrap());
+            }
+            assert_eq!(seen, [b"1234"], "{pieces:?}");
+        }
+        let mut buffer = LineBuffer::new(4);
+        buffer.push(b"1234\r5");
+        assert!(buffer.next_line().is_err());
     }
 
     #[test]

@@ -88,6 +88,7 @@ fn what_was_read_tells_its_parts() {
         assert_eq!(read.ip(), ip.map(|ip| ip.parse().unwrap()), "{text}");
         assert_eq!((read.port(), read.prefix()), (port, prefix), "{text}");
         assert_eq!(read.authority(), authority);
+        assert_eq!(String::from(read.clone()), read.to_string());
     }
 }
 
@@ -136,6 +137,18 @@ fn a_text_that_could_be_read_in_two_ways_is_refused() {
     ] {
         assert_eq!(text.parse::<Destination>(), Err(why), "{text}");
     }
+}
+
+#[test]
+fn a_text_longer_than_any_destination_is_refused_and_one_as_long_is_not() {
+    let start = "https://h.example/";
+    let longest = format!("{start}{}", "a".repeat(LONGEST - start.len()));
+
+    assert_eq!(read(&longest).to_string(), longest);
+    assert_eq!(
+        format!("{longest}a").parse::<Destination>(),
+        Err(DestinationError::TooLong)
+    );
 }
 
 #[test]
