@@ -7,12 +7,13 @@ use wire::{CallView, operator::Request};
 
 use crate::{operator::Operator, ui};
 
-/// How many calls are listed if nothing narrows them down: a log may hold millions.
+/// How many calls a person is shown if nothing narrows them down: a log may hold millions. A script gets all of
+/// them, as ever.
 const USUAL: usize = 100;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Activity {
-    /// List calls in the order of the log: the last 100, if nothing narrows them down.
+    /// List calls in the order of the log: the last 100, if nothing narrows them down; as JSON, all.
     List {
         /// At most so many, the newest.
         #[arg(long, value_name = "N", conflicts_with = "all")]
@@ -50,7 +51,7 @@ pub(crate) fn run(home: &Home, verb: Activity) -> Result<Exit, Explain> {
             since,
             json,
         } => {
-            let narrow = all || session.is_some() || since.is_some();
+            let narrow = all || json || session.is_some() || since.is_some();
             let request = Request::ActivityList {
                 session,
                 since,
