@@ -142,7 +142,7 @@ pub(crate) fn down(home: &Home) -> Result<Exit, Explain> {
 
 /// Opens the vault.
 pub(crate) fn unlock(home: &Home, args: &UnlockArgs) -> Result<Exit, Explain> {
-    let opener = if args.opener.is_empty() && own_key(home).exists() {
+    let opener = if args.opener.is_empty() && own_key(home).try_exists().unwrap_or(true) {
         generated_key(home)?
     } else {
         args.opener.read(false)?

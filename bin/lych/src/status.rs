@@ -48,13 +48,13 @@ pub(crate) fn look(home: &Home) -> Result<Value, Explain> {
     };
     let field = |name: &str| daemon.get(name).cloned().unwrap_or(Value::Null);
     let (own, vault, presence) = if daemon.is_null() {
-        let vault = if home.vault().exists() {
-            "locked"
-        } else {
-            "none"
+        let vault = match home.vault().try_exists() {
+            Ok(true) => json!("locked"),
+            Ok(false) => json!("none"),
+            Err(error) => json!({"unknown": error.to_string()}),
         };
         let unknown = json!({"unknown": "the daemon is not running"});
-        (Value::Null, json!(vault), unknown)
+        (Value::Null, vault, unknown)
     } else {
         let own = json!({"pid": field("pid"), "version": field("version"), "started_at": field("started_at")});
         (own, field("vault"), field("presence"))
