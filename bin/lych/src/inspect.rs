@@ -135,7 +135,7 @@ fn more(details: &Details) -> Vec<(&'static str, String)> {
     let mut more = vec![
         ("cgroup", known(&details.cgroup)),
         ("spaces", namespaces),
-        ("waits", waits(&details.waits).to_owned()),
+        ("waits", waits(details)),
         ("variables", names),
     ];
     if let Known::Yes(at) = details.last_ran {
@@ -154,15 +154,22 @@ fn more(details: &Details) -> Vec<(&'static str, String)> {
     more
 }
 
-/// What its main thread waits for, in words.
-fn waits(wait: &Known<Wait>) -> &str {
-    match wait {
+/// What its main thread waits for, in words, and whether another will wake by itself.
+fn waits(details: &Details) -> String {
+    let main = match &details.waits {
         Known::Yes(Wait::Nothing) => "for nothing: it runs",
         Known::Yes(Wait::Others) => "for others only",
-        Known::Yes(Wait::OthersOrTime { .. }) => "for others, or until a time: it wakes by itself",
+        Known::Yes(Wait::OthersOrTime { .. } | Wait::OthersOrUntil) => {
+            "for others, or until a time: it wakes by itself"
+        }
         Known::Yes(Wait::Time) => "until a time: it wakes by itself",
         Known::Yes(Wait::Unclear) => "for what its call does not tell",
         Known::Unknown { unknown } => unknown,
+    };
+    match details.wakers.value().map_or(0, Vec::len) {
+        0 => main.to_owned(),
+        1 => format!("{main}; another thread wakes by itself"),
+        more => format!("{main}; {more} other threads wake by themselves"),
     }
 }
 

@@ -114,10 +114,16 @@ fn look<S: Source>(
     }
     let info = |fd: &u32| Some((*fd, look.descriptor_info(*fd).ok()?));
     let ask = |(fd, inode): &(u32, u64)| Some((*inode, look.probe_pipe(*fd, *inode).ok()?));
+    let wakers = if stat.threads > 1 {
+        known(look.threads_system_calls(MOST_THREADS).map(waits::wakers))
+    } else {
+        Known::Yes(Vec::new())
+    };
     Ok(Seen {
         id,
         details: Closer {
             last_ran: known(last_ran(source, &look, lag)),
+            wakers,
             ..details(&look, memory)
         },
         descriptors: wanted.descriptors.iter().filter_map(info).collect(),
@@ -152,6 +158,7 @@ fn details<L: Look>(look: &L, memory: Memory) -> Closer {
         namespace_pids: known(status().and_then(|content| namespace_pids(content))),
         exe_id: known(memory.read(|| look.exe_id())),
         last_ran: Known::unknown("not asked"),
+        wakers: Known::unknown("not asked"),
         withstands_term: known(status().and_then(|content| withstands_term(content))),
         runnable_ms: runnable
             .ok()
@@ -326,13 +333,20 @@ fn names(environ: &[u8]) -> Vec<Foreign> {
     names
 }
 
-/// The path in version 2's hierarchy (cgroups(7)): the line that starts with `0::`.
+/// The path in version 2's hierarchy (cgroups(7)): the line that starts with `0::`. Where that is not in use, the one
+/// that the service manager or the container's engine made in version 1's.
 fn cgroup(content: &[u8]) -> io::Result<Foreign> {
-    let path = content
-        .split(|byte| *byte == b'\n')
-        .find_map(|line| line.strip_prefix(b"0::"));
+    // `ID:CONTROLLERS:PATH`
+    let of = |controllers: &[u8]| {
+        let lines = content.split(|byte| *byte == b'\n');
+        let mut fields = lines.map(|line| line.splitn(3, |byte| *byte == b':').skip(1));
+        fields.find_map(|mut line| (line.next()? == controllers).then(|| line.next())?)
+    };
+    let unified = of(b"");
+    let used = unified.filter(|path| *path != b"/");
+    let path = used.or_else(|| of(b"name=systemd")).or(unified);
     path.map(Foreign::from_bytes)
-        .ok_or_else(|| io::Error::other("no control group of version 2"))
+        .ok_or_else(|| io::Error::other("no control group that a unit or a container would have"))
 }
 
 /// Whether SIGTERM is among the ignored or blocked signals (proc_pid_status(5): bit n-1 is signal n).
@@ -357,6 +371,9 @@ fn namespace_pids(content: &[u8]) -> io::Result<Vec<u32>> {
         Some(Err(_)) | None => Err(io::ErrorKind::InvalidData.into()),
     }
 }
+
+/// Threads of one process whose waits are read.
+const MOST_THREADS: usize = 64;
 
 /// signal(7), the same on all architectures.
 const SIGTERM: u32 = 15;
@@ -394,10 +411,13 @@ mod tests {
     }
 
     #[test]
-    fn the_control_group_is_that_of_version_two() {
+    fn the_control_group_is_that_of_version_two_or_the_one_that_a_manager_made() {
         let seen = cgroup(b"12:pids:/x\n0::/user.slice/app.scope\n").unwrap();
+        let older = cgroup(b"12:pids:/x\n1:name=systemd:/docker/0123\n0::/\n").unwrap();
+        let none = cgroup(b"12:pids:/x\n0::/\n").unwrap();
 
         assert_eq!(seen.raw(), "/user.slice/app.scope");
+        assert_eq!((older.raw(), none.raw()), ("/docker/0123", "/"));
         assert!(cgroup(b"12:pids:/x\n").is_err());
     }
 }

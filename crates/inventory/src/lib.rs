@@ -27,5 +27,5 @@ pub use process::{Closer, Process, Unreadable};
 pub use snapshot::{SCHEMA, Snapshot};
 pub use source::{Live, Look, Source};
 pub use tcp::{Activity, TcpSocket, TcpState, UdpSocket};
-pub use waits::Wait;
+pub use waits::{ThreadWait, Wait};
 pub use wires::{Holder, Pipe, Socket};

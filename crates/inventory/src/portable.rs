@@ -123,7 +123,9 @@ fn gap(pid: Option<u32>, what: &str, why: &str) -> Unreadable {
 fn process(seen: ps::Line<'_>, descriptors: Known<Vec<crate::Descriptor>>, now: Wall) -> Process {
     let words: Vec<&str> = seen.command.split_ascii_whitespace().collect();
     // Kernel threads have no program; ps shows them so.
-    let kernel_thread = seen.command.starts_with('[') && seen.rss_kib == 0;
+    // So it shows what has ended, too.
+    let has_ended = seen.stat.starts_with('Z');
+    let kernel_thread = seen.command.starts_with('[') && seen.rss_kib == 0 && !has_ended;
     let name = words.first().and_then(|word| word.rsplit('/').next());
     let command = if kernel_thread {
         Vec::new()
@@ -134,7 +136,7 @@ fn process(seen: ps::Line<'_>, descriptors: Known<Vec<crate::Descriptor>>, now: 
         id: ProcessId {
             boot_id: NO_BOOT.to_owned(),
             pid: seen.pid,
-            start_ticks: now.millis() / 1000 - (seen.elapsed_s).min(now.millis() / 1000),
+            start_ticks: (now.millis() / 1000).saturating_sub(seen.elapsed_s) * TICKS,
             pidfd_inode: None,
         },
         observed_at: now,
@@ -163,5 +165,8 @@ fn process(seen: ps::Line<'_>, descriptors: Known<Vec<crate::Descriptor>>, now: 
 /// What is open, by process, with the reason where that could not be listed.
 type ByPid = BTreeMap<u32, Result<Vec<crate::Descriptor>, String>>;
 
+/// As many a second as a Linux kernel shows, so that what is near to another in time is so here, too.
+const TICKS: u64 = 100;
+
 /// There is no id of the boot here; starts in whole seconds are compared within one look only.
-const NO_BOOT: &str = "not known";
+pub(crate) const NO_BOOT: &str = "not known";

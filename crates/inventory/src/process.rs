@@ -3,7 +3,7 @@
 use model::{ExeId, Foreign, Known, ProcessId, ProcessRef, Wall};
 use serde::{Deserialize, Serialize};
 
-use crate::{Descriptor, Wait};
+use crate::{Descriptor, ThreadWait, Wait};
 
 /// One process as it was seen at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,10 +87,41 @@ pub struct Closer {
     /// What its main thread waits for.
     #[serde(default = "not_asked")]
     pub waits: Known<Wait>,
+    /// Its other threads that will wake by themselves, of the first 64.
+    #[serde(default = "not_asked")]
+    pub wakers: Known<Vec<ThreadWait>>,
 }
 
 fn not_asked<T>() -> Known<T> {
     Known::unknown("not asked")
+}
+
+impl Closer {
+    /// Returns the unit of a service manager that its control group is: a service or a scope, which holds one program.
+    #[must_use]
+    pub fn unit(&self) -> Option<&str> {
+        let last = self.cgroup.value()?.raw().rsplit('/').next()?;
+        let is_unit = last.ends_with(".service") || last.ends_with(".scope");
+        is_unit.then_some(last)
+    }
+
+    /// Returns the id of the container that its control group belongs to.
+    ///
+    /// Engines name the group by the whole id (64 hex digits), some with what made it in front: `/docker/ID`,
+    /// `docker-ID.scope`, `libpod-ID.scope`, `cri-containerd-ID.scope`, `cri-containerd:…:ID`.
+    #[must_use]
+    pub fn container(&self) -> Option<&str> {
+        let groups = self.cgroup.value()?.raw().rsplit('/');
+        let ids = groups.filter_map(|group| {
+            let name = group.strip_suffix(".scope").unwrap_or(group);
+            name.rsplit(['-', ':']).next().filter(|id| is_whole_id(id))
+        });
+        ids.into_iter().next()
+    }
+}
+
+fn is_whole_id(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Something that could not be read, and why.
@@ -165,5 +196,44 @@ impl Process {
             exe: self.exe.value().cloned(),
             exe_id: exe_id.copied(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNREAD: &str = r#"{"cgroup": "GROUP", "env_names": {"unknown": "x"}, "exe_id": {"unknown": "x"},
+        "network_namespace": {"unknown": "x"}, "withstands_term": {"unknown": "x"}}"#;
+
+    #[test]
+    fn a_control_group_tells_the_unit_and_the_container_however_its_engine_names_it() {
+        let id = "0123456789abcdef".repeat(4);
+        let of = |group: &str| {
+            let text = UNREAD.replace("GROUP", group);
+            let closer: Closer = serde_json::from_str(&text).unwrap();
+            let told = |text: Option<&str>| text.unwrap_or("none").to_owned();
+            (told(closer.unit()), told(closer.container()))
+        };
+
+        for group in [
+            "/docker/ID",
+            "/system.slice/docker-ID.scope",
+            "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-ID.scope/container",
+            "/kubepods.slice/kubepods-pod7.slice/cri-containerd-ID.scope",
+            "/kubepods/besteffort/pod7/cri-containerd:kube:ID",
+        ] {
+            assert_eq!(of(&group.replace("ID", &id)).1, id, "{group}");
+        }
+        let none = "none".to_owned();
+        assert_eq!(
+            of("/system.slice/mcp.service"),
+            ("mcp.service".to_owned(), none.clone())
+        );
+        assert_eq!(
+            of("/user.slice/app-code-0123.scope"),
+            ("app-code-0123.scope".to_owned(), none.clone())
+        );
+        assert_eq!(of("/user.slice"), (none.clone(), none));
     }
 }

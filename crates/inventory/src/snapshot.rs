@@ -3,7 +3,7 @@
 use model::Wall;
 use serde::{Deserialize, Serialize};
 
-use crate::{Pipe, Process, Socket, TcpSocket, UdpSocket, Unreadable};
+use crate::{Pipe, Process, Socket, TcpSocket, UdpSocket, Unreadable, portable};
 
 /// The version of the form that this code writes.
 pub const SCHEMA: &str = "lych.snapshot/v1";
@@ -95,6 +95,12 @@ impl Snapshot {
                 .processes
                 .iter()
                 .all(|process| process.descriptors.value().is_some())
+    }
+
+    /// Tells whether each process has the number of its session; ps(1) tells only which ones lead one.
+    #[must_use]
+    pub fn tells_sessions(&self) -> bool {
+        self.boot_id != portable::NO_BOOT
     }
 
     /// Returns the children of a process.

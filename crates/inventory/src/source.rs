@@ -105,6 +105,12 @@ pub trait Look {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    /// Returns the system calls that its threads but the main one are in, of at most so many of them.
+    fn threads_system_calls(&self, most: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        let _ = most;
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
     /// Asks the pipe behind its descriptor `fd` whether anybody can still write into it.
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe>;
 }
@@ -201,6 +207,10 @@ impl Look for ProcDir {
 
     fn last_ran(&self) -> io::Result<u64> {
         Self::last_ran(self)
+    }
+
+    fn threads_system_calls(&self, most: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        Self::threads_system_calls(self, most)
     }
 
     fn probe_pipe(&self, fd: u32, inode: u64) -> io::Result<PipeProbe> {

@@ -1,13 +1,13 @@
-//! What the main thread of a process waits for, from the system call it is in (proc_pid_syscall(5)).
+//! What a thread waits for, from the system call it is in (proc_pid_syscall(5)).
 //!
-//! The argument of a wait says whether the process will wake by itself: a runtime with a timer gives the time
-//! until its next one, one without gives none. Other threads, and timers that are descriptors, are not seen here.
+//! The argument of a wait says whether the thread will wake by itself: a runtime with a timer gives the time
+//! until its next one, one without gives none. Timers that are descriptors are not seen here.
 
 use std::io;
 
 use serde::{Deserialize, Serialize};
 
-/// What a main thread waits for.
+/// What a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum Wait {
@@ -20,10 +20,41 @@ pub enum Wait {
         /// What it asked for when it began to wait.
         at_most_ms: u64,
     },
+    /// Input or output or another thread, or a time that its call keeps in memory: then it wakes by itself.
+    OthersOrUntil,
     /// A time only.
     Time,
     /// Something that its call does not tell.
     Unclear,
+}
+
+/// A thread that will wake by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadWait {
+    /// Its number.
+    pub thread: u32,
+    /// What it waits for.
+    pub wait: Wait,
+}
+
+impl Wait {
+    /// Tells whether it ends without anybody else's doing.
+    #[must_use]
+    pub const fn ends_by_itself(self) -> bool {
+        match self {
+            Self::OthersOrTime { .. } | Self::OthersOrUntil | Self::Time => true,
+            Self::Nothing | Self::Others | Self::Unclear => false,
+        }
+    }
+}
+
+/// Picks the threads that will wake by themselves.
+pub(crate) fn wakers(calls: Vec<(u32, Vec<u8>)>) -> Vec<ThreadWait> {
+    let waits = calls.into_iter().filter_map(|(thread, call)| {
+        let wait = parse(&call).ok()?;
+        Some(ThreadWait { thread, wait })
+    });
+    waits.filter(|one| one.wait.ends_by_itself()).collect()
 }
 
 /// Parses the content of `syscall`.
@@ -47,7 +78,12 @@ fn wait(number: i64, arguments: &[u64]) -> Wait {
     // A timeout behind a pointer is only known to be there or not.
     let pointer = |at: usize| match arguments.get(at) {
         Some(0) => Wait::Others,
-        Some(_) | None => Wait::Unclear,
+        Some(_) => Wait::OthersOrUntil,
+        None => Wait::Unclear,
+    };
+    let futex_waits = || {
+        let operation = arguments.get(1).map(|raw| raw & FUTEX_COMMAND);
+        operation.is_some_and(|operation| FUTEX_WAITS.contains(&operation))
     };
     if EPOLL.contains(&number) {
         millis(3)
@@ -57,6 +93,8 @@ fn wait(number: i64, arguments: &[u64]) -> Wait {
         pointer(2)
     } else if SELECT.contains(&number) {
         pointer(4)
+    } else if EPOLL2.contains(&number) || FUTEX.contains(&number) && futex_waits() {
+        pointer(3)
     } else if SLEEP.contains(&number) {
         Wait::Time
     } else if OTHERS.contains(&number) {
@@ -84,10 +122,16 @@ pub(crate) fn runnable_ms(content: &[u8]) -> Option<u64> {
     Some(ran.saturating_add(waited) / 1_000_000)
 }
 
+/// `FUTEX_WAIT` and `FUTEX_WAIT_BITSET` (futex(2)), below the bits that are options.
+const FUTEX_WAITS: [u64; 2] = [0, 9];
+const FUTEX_COMMAND: u64 = 0x7f;
+
 /// The numbers of the kernel's `syscall_64.tbl`, and of `asm-generic/unistd.h` for the 64-bit ARM.
 #[cfg(target_arch = "x86_64")]
 mod numbers {
     pub(super) const EPOLL: &[i64] = &[232, 281];
+    pub(super) const EPOLL2: &[i64] = &[441];
+    pub(super) const FUTEX: &[i64] = &[202];
     pub(super) const POLL: &[i64] = &[7];
     pub(super) const PPOLL: &[i64] = &[271];
     pub(super) const SELECT: &[i64] = &[23, 270];
@@ -99,6 +143,8 @@ mod numbers {
 #[cfg(not(target_arch = "x86_64"))]
 mod numbers {
     pub(super) const EPOLL: &[i64] = &[22];
+    pub(super) const EPOLL2: &[i64] = &[441];
+    pub(super) const FUTEX: &[i64] = &[98];
     pub(super) const POLL: &[i64] = &[];
     pub(super) const PPOLL: &[i64] = &[73];
     pub(super) const SELECT: &[i64] = &[72];
@@ -107,7 +153,7 @@ mod numbers {
     pub(super) const OTHERS: &[i64] = &[63, 207, 212, 260, 202, 242, 95];
 }
 
-use numbers::{EPOLL, OTHERS, POLL, PPOLL, SELECT, SLEEP};
+use numbers::{EPOLL, EPOLL2, FUTEX, OTHERS, POLL, PPOLL, SELECT, SLEEP};
 
 #[cfg(test)]
 mod tests {
@@ -130,6 +176,27 @@ mod tests {
             Wait::Unclear
         );
         assert!(parse(b"").is_err());
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn a_thread_that_sleeps_with_a_timeout_in_memory_wakes_by_itself_and_one_without_does_not() {
+        let futex = |operation: &str, timeout: &str| {
+            format!("202 0x7f00 {operation} 0x0 {timeout} 0x0 0x0 0x7ffd 0x7f01\n").into_bytes()
+        };
+        let select = b"23 0x0 0x0 0x0 0x0 0x7ffd 0x0 0x7ffd 0x7f01\n".to_vec();
+        let calls = vec![
+            (11, futex("0x189", "0x7f02")),
+            (12, futex("0x80", "0x0")),
+            (13, futex("0x81", "0x7f02")),
+            (14, select),
+            (15, b"230 0x0 0x0 0x7f 0x0 0x0 0x0 0x1 0x2".to_vec()),
+            (16, b"running\n".to_vec()),
+        ];
+
+        let wakers: Vec<u32> = wakers(calls).iter().map(|one| one.thread).collect();
+
+        assert_eq!(wakers, [11, 14, 15]);
     }
 
     #[test]

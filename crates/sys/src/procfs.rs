@@ -21,7 +21,7 @@ use rustix::{
 use crate::stat::ProcStat;
 pub use calls::calls;
 use calls::{counted, lift, opened};
-use info::{access_of, started_running, timer};
+use info::{access_of, started_running, system_call, timer};
 use listing::{count, descriptor, numbered_entries};
 
 /// The mounted `/proc`.
@@ -294,6 +294,30 @@ impl ProcDir {
             }
         }
         last.ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Returns the content of `syscall` of its threads but the main one: of at most so many of them, by their numbers.
+    ///
+    /// # Errors
+    /// The process is gone, or it is another user's.
+    pub fn threads_system_calls(&self, most: usize) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        let main = self.stat()?.pid;
+        let tasks = opened(openat(&self.dir, "task", FOLDER, Mode::empty())).map_err(lift)?;
+        let threads = numbered_entries(&tasks, None)?;
+        let mut calls = Vec::new();
+        for thread in threads
+            .into_iter()
+            .filter(|thread| *thread != main)
+            .take(most)
+        {
+            match system_call(&tasks, thread) {
+                Ok(call) => calls.push((thread, call)),
+                // A thread may end, and its process goes on.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(calls)
     }
 
     /// Returns the file its program was loaded from.

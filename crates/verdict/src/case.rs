@@ -1,7 +1,7 @@
 //! One unit on the bench: its wires, its owner, and the evidence as it is gathered.
 
 use clients::{Client, Strength};
-use inventory::{Holder, Process, Wait};
+use inventory::{Holder, Process};
 use model::{Foreign, Known, Wall};
 
 use crate::{
@@ -162,42 +162,6 @@ impl<'a, 'b> Case<'a, 'b> {
             EndState::Unknown => return,
         };
         self.note(source, EvidenceStrength::Strong, what);
-    }
-
-    /// Adds which of its processes will do something without being asked.
-    pub(crate) fn note_waits(&mut self, processes: &[&Process]) {
-        for process in processes {
-            let timer = process
-                .open()
-                .filter_map(|open| Some((open.wakes_in_ms?, open.fd)))
-                .min();
-            if let Some((millis, fd)) = timer {
-                let what = format!(
-                    "pid {} will wake by itself: its timer at descriptor {fd} goes off in {millis} ms",
-                    process.pid()
-                );
-                self.note(EvidenceSource::Proc, EvidenceStrength::Strong, what);
-                continue;
-            }
-            let wait = process
-                .closer
-                .as_ref()
-                .and_then(|closer| closer.waits.value());
-            let what = match wait {
-                Some(Wait::OthersOrTime { at_most_ms }) => format!(
-                    "pid {} will wake by itself: it waits for {at_most_ms} ms at most",
-                    process.pid()
-                ),
-                Some(Wait::Time) => {
-                    format!(
-                        "pid {} will wake by itself: it sleeps for a time",
-                        process.pid()
-                    )
-                }
-                Some(Wait::Nothing | Wait::Others | Wait::Unclear) | None => continue,
-            };
-            self.note(EvidenceSource::Proc, EvidenceStrength::Strong, what);
-        }
     }
 
     /// Names a holder for a person.

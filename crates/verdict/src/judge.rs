@@ -51,11 +51,14 @@ pub fn judge(input: &Input<'_>, extent: Extent) -> Report {
     let recycled = recycled(&world, |pid| told.contains(&pid));
     told.extend(recycled.iter().map(|finding| finding.root.pid));
     findings.extend(recycled);
-    // What ended below a client concerns that client, too.
+    // What ended below a client concerns that client, too. Whoever is not told who that is sees the parent.
     let owners: BTreeSet<u32> = findings
         .iter()
-        .filter_map(|finding| finding.owner.as_ref())
-        .map(|owner| owner.pid)
+        .flat_map(|finding| {
+            let owner = finding.owner.as_ref().map(|owner| owner.pid);
+            let above = finding.server.is_some().then_some(finding.root.ppid);
+            owner.into_iter().chain(above)
+        })
         .collect();
     let rest = input
         .snapshot

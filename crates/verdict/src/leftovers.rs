@@ -5,7 +5,7 @@
 //! that only such a server makes. It is never proven, and its name alone ties it to nothing.
 
 use inventory::Process;
-use model::LinkRole;
+use model::{Foreign, LinkRole};
 
 use crate::{
     Confidence, EvidenceSource as Source, EvidenceStrength as Weight, Verdict,
@@ -66,7 +66,20 @@ fn tie<'a>(world: &World<'a>, process: &Process) -> Option<Tie<'a>> {
     if let Some(part) = profile {
         return Some(Tie::Profile(part));
     }
-    container(world, process).map(Tie::Container)
+    match container(world, process) {
+        Some(Container::Left(seen)) => Some(Tie::Container(seen)),
+        Some(Container::Used(_)) | None => None,
+    }
+}
+
+/// Returns which living process one that left its tree still works for.
+pub(crate) fn lives_for(world: &World<'_>, process: &Process) -> Option<u32> {
+    let above = recorded_parent(world, process).or_else(|| match container(world, process) {
+        Some(Container::Used(client)) => Some(client),
+        Some(Container::Left(_)) | None => None,
+    })?;
+    // Asked last: few processes are recorded or run in a container.
+    matches!(parent(world, process), Parent::Adopter(_)).then_some(above)
 }
 
 /// A helper whose recorded parent lives is where it was meant to be, whoever adopted it.
@@ -92,8 +105,17 @@ fn client_is_dead(world: &World<'_>, seen: Recorded<'_>) -> bool {
         .is_some_and(|holder| records::alive(world, holder) == Some(false))
 }
 
-/// The engine starts a container's process, so nothing but the moment ties it to its client.
-fn container<'a>(world: &World<'a>, process: &Process) -> Option<Recorded<'a>> {
+/// Whose container a process runs in.
+enum Container<'a> {
+    /// That of a container client which is dead, as a record has it.
+    Left(Recorded<'a>),
+    /// That of this living one.
+    Used(u32),
+}
+
+/// The engine starts a container's process, so nothing but the moment ties it to its client: of several the one that
+/// was started last before it.
+fn container<'a>(world: &World<'a>, process: &Process) -> Option<Container<'a>> {
     let above = world.parent(process)?;
     let shim = ENGINES
         .iter()
@@ -101,26 +123,30 @@ fn container<'a>(world: &World<'a>, process: &Process) -> Option<Recorded<'a>> {
     if !shim {
         return None;
     }
-    let began = |seen: &Recorded<'_>| {
-        let then = seen.child.process.id.start_ticks;
-        let since = process.id.start_ticks.checked_sub(then);
-        since.is_some_and(|ticks| ticks <= START_WINDOW)
+    let ago = |then: u64| {
+        let ticks = process.id.start_ticks.checked_sub(then);
+        ticks.filter(|ticks| *ticks <= START_WINDOW)
     };
-    world
-        .recorded_dead()
-        .filter(|seen| runs_container(seen))
-        .find(began)
+    let living = world.snapshot().processes.iter().filter_map(|one| {
+        let runs = one
+            .command
+            .value()
+            .is_some_and(|words| runs_container(words));
+        let ago = ago(one.id.start_ticks).filter(|_| runs && !one.is_zombie())?;
+        Some((ago, Container::Used(one.pid())))
+    });
+    let dead = world.recorded_dead().filter_map(|seen| {
+        let ago = ago(seen.child.process.id.start_ticks)?;
+        runs_container(&seen.child.process.command).then_some((ago, Container::Left(seen)))
+    });
+    // The living come first: of two that are as near, nothing is taken from the one that lives.
+    let nearest = living.chain(dead).min_by_key(|(ago, _)| *ago);
+    nearest.map(|(_, container)| container)
 }
 
 /// `docker run`, `podman run` and their like.
-fn runs_container(seen: &Recorded<'_>) -> bool {
-    let words: Vec<&str> = seen
-        .child
-        .process
-        .command
-        .iter()
-        .map(model::Foreign::raw)
-        .collect();
+fn runs_container(command: &[Foreign]) -> bool {
+    let words: Vec<&str> = command.iter().map(Foreign::raw).collect();
     let program = |word: &&str| {
         let name = word.rsplit('/').next().unwrap_or_default();
         CONTAINER_CLIENTS.contains(&name)

@@ -19,6 +19,7 @@ mod recycled;
 mod report;
 mod unit_verdict;
 mod units;
+mod waits;
 mod wire;
 mod world;
 

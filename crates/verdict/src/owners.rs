@@ -63,14 +63,15 @@ impl Case<'_, '_> {
 
     /// A control group of its own, as desktops and service managers make one for each program they start.
     fn note_control_group(&mut self) {
-        let Some(group) = control_group(self.unit.root) else {
+        let Some(closer) = &self.unit.root.closer else {
             return;
         };
-        let last = group.raw().rsplit('/').next().unwrap_or_default();
-        if SLICES.iter().any(|end| last.ends_with(end)) {
-            let what = format!("it is of {}", Foreign::new(last));
-            self.note(Source::ControlGroup, Weight::Medium, what);
-        }
+        let what = match (closer.container(), closer.unit()) {
+            (Some(id), _) => format!("it runs in container {}", id.get(..12).unwrap_or(id)),
+            (None, Some(unit)) => format!("it is of {}", Foreign::new(unit)),
+            (None, None) => return,
+        };
+        self.note(Source::ControlGroup, Weight::Medium, what);
     }
 
     fn note_group_leader(&mut self) {
@@ -119,13 +120,6 @@ pub(crate) fn is_unknown_to_log(world: &World<'_>, record: &model::LaunchRecord)
     let log = world.input.log;
     log.read && !log.sessions.contains_key(&record.session)
 }
-
-fn control_group(process: &Process) -> Option<&Foreign> {
-    process.closer.as_ref()?.cgroup.value()
-}
-
-/// Groups that hold one program; a slice holds many.
-const SLICES: [&str; 2] = [".scope", ".service"];
 
 /// One second, in ticks.
 const TOGETHER: u64 = 100;

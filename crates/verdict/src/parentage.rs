@@ -39,7 +39,8 @@ pub(crate) fn parent<'a>(world: &World<'a>, process: &Process) -> Parent<'a> {
         return Parent::Adopter(why);
     }
     // A child inherits its session. It can leave it, but only by becoming leader of an own one.
-    if process.sid != parent.sid && process.sid != process.pid() {
+    let told = world.snapshot().tells_sessions();
+    if told && process.sid != parent.sid && process.sid != process.pid() {
         let why = format!(
             "its parent is gone: it is of session {}, pid {} above it is not",
             process.sid,

@@ -53,13 +53,9 @@ impl Case<'_, '_> {
     /// A service's main process is a direct child of its manager and leads a session of its own.
     fn is_managed(&mut self) -> bool {
         let root = self.unit.root;
-        let group = root
-            .closer
-            .as_ref()
-            .and_then(|closer| closer.cgroup.value());
-        let unit = group.and_then(|group| group.raw().rsplit('/').next().map(str::to_owned));
+        let unit = root.closer.as_ref().and_then(|closer| closer.unit());
         let service = unit.filter(|unit| unit.ends_with(".service") && !unit.starts_with("user@"));
-        let Some(service) = service else {
+        let Some(service) = service.map(str::to_owned) else {
             return false;
         };
         let adopted = matches!(parent(self.world, root), Parent::Adopter(_));

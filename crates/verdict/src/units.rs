@@ -7,7 +7,7 @@ use inventory::Process;
 use model::LaunchRecord;
 
 use crate::{
-    EndState,
+    EndState, leftovers,
     parentage::{Parent, parent},
     wire::{self, Way},
     world::{Fit, Recorded, World},
@@ -72,10 +72,11 @@ impl<'a> Units<'a> {
             .map(|root| (root.pid(), root))
             .collect();
         let is_root = |pid| roots.contains_key(&pid);
-        let all: Vec<Unit<'_>> = roots
+        let mut all: Vec<Unit<'_>> = roots
             .values()
             .map(|root| unit(world, root, is_root))
             .collect();
+        add_those_that_left(world, &mut all);
         let of_pid = all
             .iter()
             .enumerate()
@@ -120,6 +121,24 @@ fn unit<'a>(world: &World<'a>, root: &'a Process, is_root: impl Fn(u32) -> bool)
     unit
 }
 
+/// Adds what left the tree of its unit while that lives: helpers that a record saw below it, containers of its
+/// client.
+fn add_those_that_left(world: &World<'_>, all: &mut [Unit<'_>]) {
+    let mut known: BTreeSet<u32> = all.iter().flat_map(Unit::all).collect();
+    for process in &world.snapshot().processes {
+        if process.kernel_thread || process.is_zombie() || known.contains(&process.pid()) {
+            continue;
+        }
+        let above = leftovers::lives_for(world, process).filter(|above| known.contains(above));
+        let Some(unit) = above.and_then(|above| all.iter_mut().find(|unit| unit.has(above))) else {
+            continue;
+        };
+        let left = Unit::below(world, process, |pid| known.contains(&pid));
+        known.extend(left.all());
+        unit.members.extend(left.all());
+    }
+}
+
 /// What lives by the wire of a process, or by one that it holds. Of what nobody knows to be a server no more
 /// is claimed: a whole working session, with clients and servers in use, may hang below a shell that lost its
 /// terminal.
@@ -156,12 +175,16 @@ fn starts<'a>(world: &World<'a>) -> Vec<&'a Process> {
         .collect()
 }
 
-/// A program that was started with other arguments than configured is only looked at if it has a wire.
+/// A program that was started with other arguments than configured is only looked at if it has a wire, or if
+/// that cannot be seen.
 fn may_be_server(world: &World<'_>, pid: u32) -> bool {
     let weak = world
         .fit(pid)
         .is_some_and(|fit| fit.found.strength == Strength::Weak);
-    let wired = |process| wire::usual(world.snapshot(), process, Way::In).is_wire();
+    let wired = |process: &Process| {
+        process.descriptors.value().is_none()
+            || wire::usual(world.snapshot(), process, Way::In).is_wire()
+    };
     !weak || world.process(pid).is_some_and(wired)
 }
 

@@ -19,20 +19,7 @@ pub(crate) struct Scene {
     pub(crate) world: World,
 }
 
-/// Starts the server again a moment after it ended, and holds no end of its wires.
-const KEEPER: &str = r#"
-import os, subprocess, sys, time
-while True:
-    server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    server.stdout.readline()
-    server.stdin.close()
-    server.stdout.close()
-    # Whoever reads it does so once.
-    os.path.exists(__file__ + ".told") or print("server %d\ndone" % server.pid, flush=True)
-    open(__file__ + ".told", "w").close()
-    server.wait()
-    time.sleep(0.2)
-"#;
+const KEEPER: &str = include_str!("../look/fakes/keeper.py");
 
 impl Scene {
     pub(crate) fn start() -> Self {

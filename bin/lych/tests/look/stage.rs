@@ -3,38 +3,34 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
-    net::TcpStream,
     os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
-    process::{Child, ChildStdin, Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
-use inventory::Live;
-use model::{
-    ChainLink, ChildSeen, ConnectionId, LaunchRecord, LinkRole, ProcessId, ProcessRef, SessionId,
-    Wall,
-};
+use clients::Places;
+use inventory::Snapshot;
+use model::{Foreign, Known, Wall};
 use serde_json::{Value, json};
-use sys::process::Handle;
 use testkit::{Deadline, Leftover, wait_until};
+use verdict::{Extent, Input, LogFacts, judge};
 
 use crate::scene::{CLIENT, SERVER, User, text};
 
 const HELPER: &str = "import signal\nprint('ready', flush=True)\nsignal.pause()\n";
+
+mod record;
+mod troupe;
+
+pub(crate) use troupe::Troupe;
+
+use troupe::kill;
 
 /// Where plays are given.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     user: User,
     port: u16,
-}
-
-/// One client and what it told about those it started.
-pub(crate) struct Troupe {
-    starter: Child,
-    _leash: ChildStdin,
-    told: Vec<(String, String)>,
-    server: Option<Handle>,
 }
 
 impl Stage {
@@ -46,8 +42,11 @@ impl Stage {
             ("server.py", SERVER),
             ("helper.py", HELPER),
             ("docker", include_str!("fakes/docker.py")),
+            ("shim.py", include_str!("fakes/shim.py")),
             ("ssh", include_str!("fakes/ssh.py")),
             ("subreaper.py", include_str!("fakes/subreaper.py")),
+            ("keeper.py", include_str!("fakes/keeper.py")),
+            ("server.sh", include_str!("fakes/server.sh")),
         ] {
             fs::write(folder.path().join(name), text).unwrap();
         }
@@ -64,37 +63,35 @@ impl Stage {
     /// Configures the server that plays of this style start, and the one it starts in turn.
     pub(crate) fn configure(&self, style: &str) {
         let server = self.path("server.py").display().to_string();
-        let mut flags = vec![vec!["--stdio".to_owned()]];
-        let own = style.strip_prefix("flag:").map(str::to_owned);
-        let implied = [
-            "gateway", "browser", "worker", "moved", "unread", "listener", "token", "probe",
-        ]
-        .contains(&style)
-        .then(|| match style {
-            "probe" => "--mute".to_owned(),
-            "token" => "--token=hunter2".to_owned(),
-            "unread" => "--deaf".to_owned(),
-            "listener" => "--listen".to_owned(),
-            other => format!("--{other}"),
-        });
-        if let Some(flag) = own.or(implied) {
-            let plain = vec!["--stdio".to_owned(), flag];
-            if style == "gateway" {
-                flags.push(plain);
-            } else {
-                flags = vec![plain];
+        let of = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let own = |flag: &str| of(&["python3", &server, "--stdio", flag]);
+        let fake = |name: &str, rest: &[&str]| {
+            let name = self.path(name).display().to_string();
+            of(&[&["python3", &name], rest].concat())
+        };
+        let plain: Vec<String> = of(&["python3", &server, "--stdio"]);
+        let lines = match style.split_once(':').unwrap_or((style, "")) {
+            ("flag", flag) => vec![own(flag)],
+            ("probe", _) => vec![own("--mute")],
+            ("token", _) => vec![own("--token=hunter2")],
+            ("unread", _) => vec![own("--deaf")],
+            ("listener", _) => vec![own("--listen")],
+            ("browser" | "worker" | "moved", _) => vec![own(&format!("--{style}"))],
+            ("gateway", _) => vec![plain, own("--gateway")],
+            ("docker", _) => vec![fake("docker", &["run", "-i", "--rm", "mcp/fixture"])],
+            ("ssh", _) => vec![fake("ssh", &["-M", "host", "server"])],
+            ("replaced", _) => {
+                let script = self.path("server.sh").display().to_string();
+                vec![of(&["./srv", &script, "--stdio"])]
             }
-        }
-        let servers: serde_json::Map<String, Value> = flags
+            _ => vec![plain],
+        };
+        let servers: serde_json::Map<String, Value> = lines
             .iter()
             .enumerate()
-            .map(|(at, flags)| {
-                let mut args = vec![server.clone()];
-                args.extend(flags.iter().cloned());
-                (
-                    format!("fixture-{at}"),
-                    json!({"command": "python3", "args": args}),
-                )
+            .map(|(at, line)| {
+                let server = json!({"command": line[0], "args": line[1..]});
+                (format!("fixture-{at}"), server)
             })
             .collect();
         let config = self.path(".claude.json");
@@ -110,19 +107,36 @@ impl Stage {
 
     /// Starts a client of this style and waits until it has said all.
     pub(crate) fn enter(&self, style: &str) -> Troupe {
-        let (first, rest) = self.user.prefix().split_first().unwrap();
-        let mut command = Command::new(first);
-        command.args(rest).arg("python3");
+        let mut words: Vec<String> = Vec::new();
+        let mut say = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
+        let (outside, style) = match style.strip_prefix("namespace:") {
+            Some(style) => (false, style),
+            None => (true, style),
+        };
+        if !outside {
+            say(&["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+        }
+        say(self.user.prefix());
         let style = match style.strip_prefix("subreaper:") {
             Some(style) => {
-                command.arg(self.path("subreaper.py")).arg("python3");
+                say(&["python3", &self.path("subreaper.py").display().to_string()]);
                 style
             }
             None => style,
         };
-        let mut starter = command
-            .arg(self.path("client.py"))
-            .arg(style)
+        let server = self.path("server.py").display().to_string();
+        match style {
+            "keeper" => {
+                let keeper = self.path("keeper.py").display().to_string();
+                say(&["python3", &keeper, "python3", &server, "--stdio"]);
+            }
+            style => {
+                let client = self.path("client.py").display().to_string();
+                say(&["python3", &client, style]);
+            }
+        }
+        let mut starter = Command::new(&words[0])
+            .args(&words[1..])
             .env("PATH", self.user.path())
             .env("FIXTURE_PORT", self.port.to_string())
             .env("FIXTURE_API_TOKEN", "value-of-the-token")
@@ -140,76 +154,114 @@ impl Stage {
                 (word.to_owned(), value.to_owned())
             })
             .collect();
-        let mut troupe = Troupe {
-            starter,
-            _leash: leash,
-            told,
-            server: None,
-        };
-        troupe.server = Handle::open(troupe.pid("server")).ok();
-        troupe
-    }
-
-    /// Writes the census of these clients as the daemon would have; of K18's, with another process's start.
-    pub(crate) fn record(&self, subject: &Troupe, twin: Option<&Troupe>, recycled: bool) {
-        let snapshot = inventory::take(&Live::open().unwrap()).unwrap();
-        let folder = self.path("home").join("launches");
-        fs::create_dir_all(&folder).unwrap();
-        for (number, troupe) in [Some(subject), twin].into_iter().flatten().enumerate() {
-            let Ok(client) = Handle::open(troupe.pid("client")) else {
-                continue;
-            };
-            let holder = client.describe().unwrap();
-            let mut below: Vec<u32> = vec![client.id().pid];
-            let mut at = 0;
-            while let Some(pid) = below.get(at).copied() {
-                below.extend(snapshot.children(pid).map(inventory::Process::pid));
-                at += 1;
-            }
-            let mut children: Vec<ChildSeen> = below
-                .iter()
-                .skip(1)
-                .filter_map(|pid| child(*pid, None))
-                .collect();
-            // What has left the tree already was seen in it, in the moment before.
-            let left = troupe.word("helper").filter(|pid| !below.contains(pid));
-            children.extend(left.and_then(|pid| child(pid, Some(troupe.pid("server")))));
-            let is_subject = number == 0;
-            let docker = is_subject && troupe.is_container();
-            if docker {
-                // A container's process is never below its client.
-                children.retain(|seen| Some(seen.process.id.pid) != troupe.word("helper"));
-            }
-            if recycled && is_subject {
-                children = vec![stranger(&holder)];
-            }
-            let record = LaunchRecord {
-                schema: LaunchRecord::SCHEMA.to_owned(),
-                connection: ConnectionId::from_bytes([u8::try_from(number).unwrap(); 10]),
-                session: SessionId::from_bytes([u8::try_from(number).unwrap(); 10]),
-                session_seq: 1,
-                chain: vec![ChainLink {
-                    process: holder,
-                    role: LinkRole::Holder,
-                }],
-                lost: Vec::new(),
-                connected_at: Wall::from_millis(1),
-                transport_closed_at: None,
-                revoked_at: None,
-                children,
-            };
-            let path = folder.join(format!("{number}.json"));
-            fs::write(&path, serde_json::to_vec(&record).unwrap()).unwrap();
-        }
+        Troupe::of(starter, leash, told, !outside)
     }
 
     /// Runs `lych ps --json` as this user.
-    pub(crate) fn report(&self, user: User) -> Value {
-        let (first, rest) = user.prefix().split_first().unwrap();
-        let output = Command::new(first)
-            .args(rest)
+    pub(crate) fn report(&self, user: User, all: bool) -> Value {
+        let all: &[&str] = if all { &["--all"] } else { &[] };
+        self.json(user.prefix(), &[&["ps", "--json"], all].concat())
+    }
+
+    /// The same by root from within a namespace, where nothing is on record.
+    pub(crate) fn report_inside(&self, troupe: &Troupe) -> Value {
+        let first = troupe.first().to_string();
+        let enter = [
+            "nsenter", "--target", &first, "--pid", "--mount", "--", "env",
+        ];
+        let nothing = format!("LYCH_HOME={}", self.path("nothing").display());
+        self.json(&[&enter[..], &[&nothing]].concat(), &["ps", "--json"])
+    }
+
+    /// What this user sees, with a control group for one process that is a service's, or cannot be read.
+    pub(crate) fn report_with(&self, user: User, pid: u32, service: bool) -> Value {
+        let seen = self.json(user.prefix(), &["snapshot"]);
+        let mut snapshot: Snapshot = serde_json::from_value(seen).unwrap();
+        let mut processes = snapshot.processes.iter_mut();
+        let closer = processes.find(|one| one.pid() == pid);
+        let closer = closer.and_then(|one| one.closer.as_mut()).unwrap();
+        closer.cgroup = if service {
+            Known::Yes(Foreign::from("/system.slice/mcp-fixture.service"))
+        } else {
+            Known::unknown("no answer")
+        };
+        self.judged(&snapshot, Extent::Servers)
+    }
+
+    /// What ps(1) and lsof(8) lead to, as if they had listed the descriptors of every process. As they are, it may be
+    /// unknown, or taken to be in use: never more left over.
+    pub(crate) fn portable(&self, all: bool) -> Value {
+        let now = Wall::from(std::time::SystemTime::now());
+        let extent = if all {
+            Extent::Everything
+        } else {
+            Extent::Servers
+        };
+        let mut snapshot = inventory::take_portable(now, sys::process::own_uid()).unwrap();
+        let as_it_is = self.judged(&snapshot, extent);
+        for process in &mut snapshot.processes {
+            if process.descriptors.value().is_none() {
+                process.descriptors = Known::Yes(Vec::new());
+            }
+        }
+        snapshot.unreadable.clear();
+        let report = self.judged(&snapshot, extent);
+        let verdict_of = |report: &Value, pid: &Value| {
+            let mut findings = report["findings"].as_array().unwrap().iter();
+            let found = findings.find(|one| one["root"]["pid"] == *pid);
+            found.map_or(Value::Null, |one| one["verdict"].clone())
+        };
+        for finding in as_it_is["findings"].as_array().unwrap() {
+            let pid = &finding["root"]["pid"];
+            let told = &finding["verdict"];
+            let less = ["UNKNOWN", "LIVE", "SHARED"]
+                .map(Value::from)
+                .contains(told);
+            assert!(less || *told == verdict_of(&report, pid), "{finding:#}");
+        }
+        report
+    }
+
+    fn judged(&self, snapshot: &Snapshot, extent: Extent) -> Value {
+        let places = Places {
+            homes: vec![self.folder.path().to_owned()],
+            ..Places::default()
+        };
+        let input = Input {
+            snapshot,
+            expected: &places.read().expected,
+            notes: &[],
+            launches: &[],
+            log: &LogFacts::default(),
+        };
+        serde_json::to_value(judge(&input, extent)).unwrap()
+    }
+
+    /// Lets this user contain a process, and returns what came of it.
+    pub(crate) fn contain(&self, user: User, pid: u32) -> Value {
+        let home = self.path(&format!("home-of-{user:?}"));
+        fs::create_dir_all(&home).unwrap();
+        if let Some(uid) = user.uid() {
+            chown(&home, Some(uid), Some(uid)).unwrap();
+        }
+        let home = format!("LYCH_HOME={}", home.display());
+        let prefix = [user.prefix(), &["env", &home]].concat();
+        let pid = pid.to_string();
+        let output = self.run(&prefix, &["contain", &pid, "--yes", "--json"]);
+        serde_json::from_slice(&output.stdout).unwrap_or(Value::Null)
+    }
+
+    fn json(&self, prefix: &[&str], args: &[&str]) -> Value {
+        let output = self.run(prefix, args);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn run(&self, prefix: &[&str], args: &[&str]) -> Output {
+        Command::new(prefix[0])
+            .args(&prefix[1..])
             .arg(self.path("lych"))
-            .args(["ps", "--json"])
+            .args(args)
             .current_dir("/")
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
@@ -217,110 +269,7 @@ impl Stage {
             .env("LYCH_HOME", self.path("home"))
             .stdin(Stdio::null())
             .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", text(&output.stderr));
-        serde_json::from_slice(&output.stdout).unwrap()
-    }
-}
-
-fn child(pid: u32, ppid: Option<u32>) -> Option<ChildSeen> {
-    let handle = Handle::open(pid).ok()?;
-    Some(ChildSeen {
-        process: handle.describe().ok()?,
-        ppid: ppid.unwrap_or(handle.stat().ppid),
-        pgid: handle.stat().pgid,
-        argv_sha256: String::new(),
-        pipes: Vec::new(),
-        first_seen: Wall::from_millis(1),
-        last_seen: Wall::from_millis(2),
-    })
-}
-
-/// A process that had this number before.
-fn stranger(now: &ProcessRef) -> ChildSeen {
-    let mut process = now.clone();
-    process.id = ProcessId {
-        start_ticks: now.id.start_ticks - 1,
-        pidfd_inode: now.id.pidfd_inode.map(|inode| inode - 1),
-        ..now.id.clone()
-    };
-    ChildSeen {
-        process,
-        ppid: 1,
-        pgid: 1,
-        argv_sha256: String::new(),
-        pipes: Vec::new(),
-        first_seen: Wall::from_millis(1),
-        last_seen: Wall::from_millis(2),
-    }
-}
-
-impl Troupe {
-    pub(crate) fn pid(&self, word: &str) -> u32 {
-        self.word(word)
-            .unwrap_or_else(|| panic!("no {word} in {:?}", self.told))
-    }
-
-    fn word(&self, word: &str) -> Option<u32> {
-        let mut told = self.told.iter().filter(|told| told.0 == word);
-        told.next().map(|told| told.1.parse().unwrap())
-    }
-
-    fn is_container(&self) -> bool {
-        let server = self.server.as_ref().and_then(|one| one.describe().ok());
-        server.is_some_and(|one| {
-            one.command
-                .iter()
-                .any(|word| word.raw().ends_with("/docker"))
-        })
-    }
-
-    /// Kills the client as a crash does, and waits until its children are somebody else's.
-    pub(crate) fn crash(&mut self) {
-        let client = self.pid("client");
-        kill(client);
-        if client == self.starter.id() {
-            self.starter.wait().unwrap();
-        }
-        self.settle();
-    }
-
-    /// Waits until the server hangs below another process than its client, if that is what became of it.
-    pub(crate) fn settle(&mut self) {
-        let client = self.pid("client");
-        let Ok(handle) = Handle::open(client) else {
-            let adopted = || {
-                let server = self.server.as_ref().unwrap();
-                server.stat_now().map_or(true, |stat| stat.ppid != client)
-            };
-            wait_until("the server to be adopted", Deadline::usual(), adopted);
-            return;
-        };
-        drop(handle);
-    }
-
-    /// Kills the server alone.
-    pub(crate) fn kill_server(&mut self) {
-        let server = self.server.as_ref().unwrap();
-        kill(server.id().pid);
-        assert!(
-            server
-                .wait_exit(std::time::Duration::from_secs(10))
-                .unwrap()
-        );
-    }
-
-    /// Connects to what the server listens on.
-    pub(crate) fn connect(&self) -> TcpStream {
-        let port = u16::try_from(self.pid("port")).unwrap();
-        TcpStream::connect(("127.0.0.1", port)).unwrap()
-    }
-}
-
-impl Drop for Troupe {
-    fn drop(&mut self) {
-        let _ = self.starter.kill();
-        let _ = self.starter.wait();
+            .unwrap()
     }
 }
 
@@ -336,11 +285,4 @@ impl Drop for Stage {
             Leftover::of(self.folder.path()).is_empty()
         });
     }
-}
-
-fn kill(pid: u32) {
-    let _ = Command::new("kill")
-        .args(["-KILL", &pid.to_string()])
-        .stderr(Stdio::null())
-        .status();
 }

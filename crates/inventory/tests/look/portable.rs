@@ -71,6 +71,16 @@ fn a_process_that_lsof_does_not_list_is_not_readable_and_never_without_descripto
 }
 
 #[test]
+fn starts_are_told_in_the_ticks_of_the_other_way_of_looking() {
+    let seen = mac();
+
+    let start = |pid| seen.process(pid).unwrap().id.start_ticks;
+
+    // 8:09 and 8:10 minutes ago.
+    assert_eq!(start(4300) - start(4400), 100);
+}
+
+#[test]
 fn on_a_mac_a_process_has_its_tcp_and_udp_sockets() {
     let seen = mac();
 

@@ -37,6 +37,17 @@ pub(super) fn started_running(tasks: &OwnedFd, thread: u32) -> io::Result<u64> {
     whole.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
+/// Reads what system call a thread is in (proc_pid_syscall(5)).
+pub(super) fn system_call(tasks: &OwnedFd, thread: u32) -> io::Result<Vec<u8>> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let name = format!("{thread}/syscall");
+    let file = opened(openat(tasks, name, flags, Mode::empty())).map_err(lift)?;
+    // A number and eight others in hex.
+    let mut buffer = [0_u8; 256];
+    let length = counted(rustix::io::read(&file, &mut buffer)).map_err(lift)?;
+    Ok(buffer.get(..length).unwrap_or_default().to_vec())
+}
+
 fn is_there(tasks: &OwnedFd, thread: u32) -> bool {
     counted(statat(tasks, DecInt::new(thread), AtFlags::empty())).is_ok()
 }

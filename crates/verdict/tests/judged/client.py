@@ -1,8 +1,12 @@
 """A client that starts its servers in one of the ways real clients do, says who they are, and waits."""
+import ctypes
 import os
+import shutil
+import signal
 import socket
 import subprocess
 import sys
+import threading
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 KEPT = []
@@ -50,6 +54,31 @@ def fake(name, *words):
     child = pipes(["python3", os.path.join(FOLDER, name), *words])
     say("helper", child.stdout.readline().decode().strip())
     return child
+
+
+def from_a_thread(stays, guard=None):
+    """Starts a server from a thread of its own, which ends once it has, or stays."""
+    started = []
+    told = threading.Event()
+
+    def run():
+        started.append(pipes(preexec_fn=guard))
+        told.set()
+        if stays:
+            threading.Event().wait()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    told.wait()
+    if not stays:
+        thread.join()
+    KEPT.append(started[0])
+    return started[0]
+
+
+def die_with_parent():
+    # To the kernel the parent is the thread that forked, not its process (PR_SET_PDEATHSIG(2const)).
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 def below_a_lost_shell(style):
@@ -110,6 +139,7 @@ def main(style):
         server = subprocess.Popen(SERVER + ["--mute"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     elif style == "loop":
         server = pipes(["sh", "-c", "while :; do " + " ".join(SERVER) + "; sleep 2; done"])
+        say("inner", *below(server.pid))
     elif style in ("browser", "worker"):
         server = pipes(SERVER + ["--" + style])
         say("helper", server.stdout.readline().decode().strip())
@@ -120,14 +150,15 @@ def main(style):
         user = socket.socket(socket.AF_UNIX)
         user.connect(os.path.join(FOLDER, "master.%d" % server.pid))
         KEPT.append(user)
-    elif style == "names":
+    elif style in ("names", "names-on-a-wire"):
         # Words that servers have, too, in the path and the arguments of what is none.
         job = os.path.join(FOLDER, "mcp-server-claude")
         os.makedirs(job, exist_ok=True)
         with open(os.path.join(job, "pytest.py"), "w") as text:
             text.write("import signal\nsignal.pause()\n")
+        end = subprocess.DEVNULL if style == "names" else subprocess.PIPE
         server = subprocess.Popen(["python3", os.path.join(job, "pytest.py"), "node", "mcp"],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True)
+                                  stdin=end, stdout=end, start_new_session=True)
     elif style == "token":
         server = pipes(SERVER + ["--token=hunter2"])
     elif style == "gateway":
@@ -148,6 +179,29 @@ def main(style):
         server = pipes(start_new_session=True)
     elif style == "wrapped":
         server = pipes(["sh", "-c", " ".join(SERVER) + "; true"])
+        say("inner", *below(server.pid))
+    elif style == "thread":
+        server = from_a_thread(stays=False)
+    elif style == "guarded-thread":
+        say("other", from_a_thread(stays=True, guard=die_with_parent).pid)
+        server = from_a_thread(stays=False, guard=die_with_parent)
+        os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)
+    elif style == "replaced":
+        # As an update does it: the program that runs is not there any more.
+        place = os.path.join(FOLDER, "copy-%d" % os.getpid())
+        os.mkdir(place)
+        shutil.copy(os.path.realpath(shutil.which("sh")), os.path.join(place, "srv"))
+        server = pipes(["./srv", os.path.join(FOLDER, "server.sh"), "--stdio"], cwd=place)
+        os.unlink(os.path.join(place, "srv"))
+    elif style == "upgraded" and len(sys.argv) > 2:
+        say("server", sys.argv[2])
+        server = None
+    elif style == "upgraded":
+        # As a client does that replaces itself by its next version: one process, two programs.
+        server = pipes()
+        for end in (server.stdin, server.stdout):
+            os.set_inheritable(end.fileno(), True)
+        os.execv(sys.executable, [sys.executable, os.path.abspath(__file__), style, str(server.pid)])
     elif style == "leak":
         server = pipes()
         end = server.stdin.fileno()

@@ -40,6 +40,35 @@ fn an_orphan_with_a_lock_holds_something_that_others_need() {
 }
 
 #[test]
+fn an_orphan_whose_thread_sleeps_for_a_time_will_wake_by_itself_and_one_that_waits_will_not() {
+    let (_scene, found) = crashed("--ticking");
+    let (_other, plain) = crashed("--stdio");
+
+    let text = evidence(&found);
+    assert!(text.contains("will wake by itself: its thread "), "{text}");
+    assert!(text.contains("sleeps for a time"), "{text}");
+    assert!(!evidence(&plain).contains("will wake by itself"));
+}
+
+#[test]
+fn a_process_in_a_container_says_in_which() {
+    let mut scene = Scene::start("pipes");
+    scene.crash();
+    let pid = scene.server();
+    let id = "0123456789abcdef".repeat(4);
+
+    let judged = Judged::with(&scene.expected(), &[], &LogFacts::default(), |snapshot| {
+        let mut processes = snapshot.processes.iter_mut();
+        let process = processes.find(|one| one.pid() == pid).unwrap();
+        let group = format!("/system.slice/docker-{id}.scope");
+        process.closer.as_mut().unwrap().cgroup = Known::Yes(Foreign::from(group.as_str()));
+    });
+
+    let text = evidence(judged.finding(pid));
+    assert!(text.contains("it runs in container 0123456789ab"), "{text}");
+}
+
+#[test]
 fn a_name_that_a_process_gives_itself_changes_nothing() {
     let (_scene, found) = crashed("--rename");
 

@@ -22,6 +22,11 @@ if "--rename" in sys.argv:
     with open("/proc/self/comm", "w") as comm:
         comm.write("innocent")
 
+if "--ticking" in sys.argv:
+    import threading
+    import time
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+
 if "--mute" not in sys.argv:
     os.write(wire_out, b"ready\n")
 if "--end" in sys.argv:

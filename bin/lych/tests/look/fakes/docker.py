@@ -12,19 +12,9 @@ if os.fork() == 0:
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    with open("/proc/self/comm", "w") as comm:
-        comm.write("containerd-shim")
-    container = os.fork()
-    if container == 0:
-        os.setsid()
-        with open("/proc/self/comm", "w") as comm:
-            comm.write("server")
-        os.close(write)
-        signal.pause()
-    os.write(write, b"%d\n" % container)
-    os.close(write)
-    os.wait()
-    os._exit(0)
+    shim = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shim.py")
+    os.set_inheritable(write, True)
+    os.execv(sys.executable, [sys.executable, shim, str(write)])
 os.wait()
 os.close(write)
 inside = os.read(read, 32)
