@@ -93,6 +93,7 @@ const fn input<'a>(
     Input {
         snapshot,
         expected: found.expected.as_slice(),
+        launched: found.launched.as_slice(),
         notes: found.notes.as_slice(),
         launches,
         log,

@@ -4,7 +4,7 @@ use model::Foreign;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Expected,
+    Expected, Launched,
     launcher::{Form, base, forms, is_runtime, is_shell, shell_words},
 };
 
@@ -49,10 +49,22 @@ impl Matcher {
     /// Prepares these servers.
     #[must_use]
     pub fn new(expected: &[Expected]) -> Self {
-        let forms = expected.iter().map(|server| {
-            let words = [&server.command].into_iter().chain(&server.args);
-            let words: Vec<String> = words.map(|word| word.raw().to_owned()).collect();
-            forms(&words)
+        let lines = expected
+            .iter()
+            .map(|server| std::iter::once(&server.command).chain(&server.args));
+        Self::of(lines)
+    }
+
+    /// Prepares the servers that clients have logged.
+    #[must_use]
+    pub fn of_launched(launched: &[Launched]) -> Self {
+        Self::of(launched.iter().map(|one| &one.command))
+    }
+
+    fn of<'a>(lines: impl Iterator<Item = impl IntoIterator<Item = &'a Foreign>>) -> Self {
+        let forms = lines.map(|line| {
+            let words = line.into_iter().map(|word| word.raw().to_owned());
+            forms(&words.collect::<Vec<String>>())
         });
         Self {
             forms: forms.collect(),

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, io, path::PathBuf};
 
-use crate::{Client, Expected, Note, Source, parse};
+use crate::{Client, Expected, Launched, Note, Source, parse};
 
 /// Where to look.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Places {
 pub struct Found {
     /// The servers.
     pub expected: Vec<Expected>,
+    /// What the clients have logged about the servers they started.
+    pub launched: Vec<Launched>,
     /// The files that could not be used.
     pub notes: Vec<Note>,
 }
@@ -52,7 +54,10 @@ impl Places {
     /// Reads all configurations that are there.
     #[must_use]
     pub fn read(&self) -> Found {
-        let mut found = Found::default();
+        let mut found = Found {
+            launched: self.launched(),
+            ..Found::default()
+        };
         for (client, file) in self.files() {
             match sys::small_file::read(&file, LARGEST) {
                 Ok(read) => {

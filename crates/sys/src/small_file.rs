@@ -1,8 +1,8 @@
 //! Reads a file that somebody else wrote, without letting it hang or fill us.
 
 use std::{
-    fs::OpenOptions,
-    io::{self, Read},
+    fs::{File, Metadata, OpenOptions},
+    io::{self, Read, Seek, SeekFrom},
     os::unix::fs::{MetadataExt, OpenOptionsExt},
     path::Path,
 };
@@ -22,17 +22,7 @@ pub struct SmallFile {
 /// `NotFound` if there is none; `InvalidInput` if it is no regular file (opening a named pipe would wait for
 /// its writer); `FileTooLarge` if it has more; anything else is the file system's.
 pub fn read(path: &Path, limit: u64) -> io::Result<SmallFile> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
-        .open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
+    let (file, meta) = open(path)?;
     let mut content = Vec::new();
     // The size can change while we read, so the reading itself is bounded too.
     file.take(limit.saturating_add(1))
@@ -47,6 +37,37 @@ pub fn read(path: &Path, limit: u64) -> io::Result<SmallFile> {
         content,
         owner_uid: meta.uid(),
     })
+}
+
+/// Reads the last `limit` bytes of the regular file at `path`, however long it is: it grows meanwhile, and its first
+/// line there is cut.
+///
+/// # Errors
+/// As [`read`], but for the size.
+pub fn read_end(path: &Path, limit: u64) -> io::Result<SmallFile> {
+    let (mut file, meta) = open(path)?;
+    file.seek(SeekFrom::Start(meta.len().saturating_sub(limit)))?;
+    let mut content = Vec::new();
+    file.take(limit).read_to_end(&mut content)?;
+    Ok(SmallFile {
+        content,
+        owner_uid: meta.uid(),
+    })
+}
+
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
+        .open(path)?;
+    let meta = file.metadata()?;
+    if !meta.is_file() {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a regular file",
+        ));
+    }
+    Ok((file, meta))
 }
 
 #[cfg(test)]
@@ -71,6 +92,8 @@ mod tests {
         let path = folder.path().join("file");
         std::fs::write(&path, b"123456").unwrap();
 
+        assert_eq!(read_end(&path, 2).unwrap().content, b"56");
+        assert_eq!(read_end(&path, 9).unwrap().content, b"123456");
         assert_eq!(read(&path, 6).unwrap().content, b"123456");
         assert_eq!(
             read(&path, 5).unwrap_err().kind(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use clients::{Expected, Note};
+use clients::{Expected, Launched, Note};
 use inventory::Snapshot;
 use model::{LaunchRecord, SessionId, SessionState, Wall};
 
@@ -13,6 +13,8 @@ pub struct Input<'a> {
     pub snapshot: &'a Snapshot,
     /// The servers that clients are configured to start.
     pub expected: &'a [Expected],
+    /// What clients wrote into their own logs about the servers they started.
+    pub launched: &'a [Launched],
     /// The configurations that could not be used.
     pub notes: &'a [Note],
     /// Who held which wire, as the daemon wrote it down.

@@ -149,6 +149,8 @@ pub enum EvidenceSource {
     LaunchRecord,
     /// What the daemon saw below a connected client.
     Census,
+    /// A run through the gate of ours, whose chain names a process above it.
+    Run,
     /// The kernel's list of unix sockets.
     UnixDiag,
     /// The pipe itself.
@@ -165,6 +167,8 @@ pub enum EvidenceSource {
     ProcessGroup,
     /// A client's configuration.
     Configuration,
+    /// What a client wrote into its own log.
+    LaunchLog,
     /// What started when it did.
     StartTime,
 }

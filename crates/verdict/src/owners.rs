@@ -3,11 +3,11 @@
 //! Evidence is told in the order of its [source](crate::EvidenceSource), the most telling first. A hint that names
 //! another than what was found is told as well, and changes nothing: what it shows is that one of both is wrong.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use clients::{Client, marker};
+use clients::{Client, LoggedAt, marker};
 use inventory::Process;
-use model::Foreign;
+use model::{Foreign, LinkRole};
 
 use crate::{
     EvidenceSource as Source, EvidenceStrength as Weight, ServerView, Verdict, case::Case, records,
@@ -18,7 +18,9 @@ impl Case<'_, '_> {
     /// Adds what hints at an owner; of what is in use only what contradicts it.
     pub(crate) fn note_owner_hints(&mut self, verdict: Verdict, server: Option<&ServerView>) {
         self.note_log();
+        self.note_runs();
         self.note_markers(verdict, server);
+        self.note_launch_logs(verdict, server);
         if verdict.is_in_use() {
             return;
         }
@@ -45,19 +47,92 @@ impl Case<'_, '_> {
             let marked = known.into_iter().flatten();
             names.extend(marked.filter_map(|name| Some((marker(name.raw())?, name.clone()))));
         }
-        let configured = server.map(|server| server.client);
         for (client, name) in names {
-            let other = configured
-                .filter(|configured| *configured != client && *configured != Client::Unnamed);
-            let what = match other {
-                Some(other) => format!(
-                    "it was started with {name}, which {client} sets: that contradicts the \
-                     configuration of {other}"
-                ),
-                None if verdict.is_in_use() => continue,
-                None => format!("it was started with {name}, which {client} sets"),
+            let what = format!("it was started with {name}, which {client} sets");
+            self.note_client(Source::Environment, client, what, verdict, server);
+        }
+    }
+
+    fn note_launch_logs(&mut self, verdict: Verdict, server: Option<&ServerView>) {
+        let mut logged: BTreeMap<Client, LoggedAt> = BTreeMap::new();
+        for process in self.unit.all().filter_map(|pid| self.world.process(pid)) {
+            let launched = self.world.launched(process).into_iter();
+            logged.extend(launched.map(|one| (one.client, one.at)));
+        }
+        for (client, at) in logged {
+            let at = match at {
+                LoggedAt::Utc(at) => at.to_string(),
+                LoggedAt::Local(at) => {
+                    format!("{} by its own clock", at.to_string().replace('Z', ""))
+                }
             };
-            self.note(Source::Environment, Weight::Medium, what);
+            let what = format!("{client} logged at {at} that it starts this command");
+            self.note_client(Source::LaunchLog, client, what, verdict, server);
+        }
+    }
+
+    /// Adds what names a client; of what is in use only if another's configuration has it.
+    fn note_client(
+        &mut self,
+        source: Source,
+        client: Client,
+        mut what: String,
+        verdict: Verdict,
+        server: Option<&ServerView>,
+    ) {
+        let configured = server.map(|server| server.client);
+        let other = configured.filter(|other| *other != client && *other != Client::Unnamed);
+        match other {
+            Some(other) => {
+                what.push_str(&format!(": that contradicts the configuration of {other}"));
+            }
+            None if verdict.is_in_use() => return,
+            None => {}
+        }
+        self.note(source, Weight::Medium, what);
+    }
+
+    /// Of a server that no record names itself: the runs whose chains name a process above it, or the one that
+    /// led its group. Of several clients in a chain each is named.
+    fn note_runs(&mut self) {
+        if self.unit.record.is_some() || self.unit.census.is_some() {
+            return;
+        }
+        let root = self.unit.root;
+        let ancestors = self.world.snapshot().ancestors(root.pid());
+        let mut above: BTreeSet<u32> = ancestors.iter().map(|one| one.pid()).collect();
+        above.extend(self.stdin.seen.holders.iter().map(|holder| holder.pid));
+        let mut found = BTreeSet::new();
+        for record in self.world.input.launches {
+            let links = record.chain.iter().filter(|link| {
+                link.role != LinkRole::Shim
+                    && !records::is_plain_shell(link)
+                    && link.process.id.pid != 1
+            });
+            for link in links {
+                let id = &link.process.id;
+                let is = match link.role {
+                    LinkRole::Above => "above the client",
+                    LinkRole::Holder | LinkRole::Shim => "the client",
+                };
+                let led = [root.pgid, root.sid].contains(&id.pid)
+                    && id.boot_id == root.id.boot_id
+                    && id.start_ticks <= root.id.start_ticks;
+                let what = match records::alive(self.world, link) {
+                    Some(true) if above.contains(&id.pid) => {
+                        format!("pid {} above it is {is} of run {}", id.pid, record.session)
+                    }
+                    Some(false) if led => format!(
+                        "pid {}, which led its group or session and is dead, was {is} of run {}",
+                        id.pid, record.session
+                    ),
+                    Some(_) | None => continue,
+                };
+                found.insert(what);
+            }
+        }
+        for what in found {
+            self.note(Source::Run, Weight::Medium, what);
         }
     }
 

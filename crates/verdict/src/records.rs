@@ -163,13 +163,6 @@ fn first_dead_above<'r>(world: &World<'_>, record: &'r LaunchRecord) -> Option<&
         let seen = |lost: &model::LinkSeen| lost.process.id.same(&link.process.id);
         record.lost.iter().any(seen) || alive(world, link) == Some(false)
     };
-    let is_plain_shell = |link: &ChainLink| {
-        let mut words = link.process.command.iter();
-        words
-            .next()
-            .is_some_and(|program| clients::is_shell(program.raw()))
-            && words.all(|word| !word.raw().ends_with('c') || !word.raw().starts_with('-'))
-    };
     // What stands between shim and holder are launchers; some of them end as soon as they have launched.
     record
         .chain
@@ -177,6 +170,15 @@ fn first_dead_above<'r>(world: &World<'_>, record: &'r LaunchRecord) -> Option<&
         .skip_while(|link| link.role != LinkRole::Holder)
         .skip(1)
         .find(|link| found_dead(link) && !is_plain_shell(link))
+}
+
+/// A shell that a person types into, and no script's.
+pub(crate) fn is_plain_shell(link: &ChainLink) -> bool {
+    let mut words = link.process.command.iter();
+    let is_shell = words
+        .next()
+        .is_some_and(|program| clients::is_shell(program.raw()));
+    is_shell && words.all(|word| !word.raw().ends_with('c') || !word.raw().starts_with('-'))
 }
 
 fn dead_link_text(record: &LaunchRecord, dead: &ChainLink) -> String {

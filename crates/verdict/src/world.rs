@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use clients::{Match, Matcher, Part, Strength};
+use clients::{Launched, Match, Matcher, Part, Strength};
 use inventory::{Process, Snapshot, TcpSocket, UdpSocket};
-use model::{ChildSeen, LaunchRecord, LinkRole};
+use model::{ChildSeen, LaunchRecord, LinkRole, Wall};
 
 use crate::Input;
 
@@ -17,6 +17,7 @@ pub(crate) struct World<'a> {
     recorded: HashMap<u32, Vec<Recorded<'a>>>,
     tcp: HashMap<u64, Vec<&'a TcpSocket>>,
     udp: HashMap<u64, Vec<&'a UdpSocket>>,
+    launched: Matcher,
 }
 
 /// What a launch record says about a process below its client.
@@ -88,6 +89,7 @@ impl<'a> World<'a> {
             recorded,
             tcp,
             udp,
+            launched: Matcher::of_launched(input.launched),
         }
     }
 
@@ -161,6 +163,23 @@ impl<'a> World<'a> {
         self.recorded.values().flatten().filter(gone).copied()
     }
 
+    /// Returns what clients have logged about starting this very process: the same command, when it began.
+    pub(crate) fn launched(&self, process: &Process) -> Vec<&'a Launched> {
+        let began = Wall::from_millis(
+            process
+                .observed_at
+                .millis()
+                .saturating_sub(process.elapsed_ms),
+        );
+        let command = process.command.value().map_or(&[][..], Vec::as_slice);
+        let matches = self.launched.matches(command).into_iter();
+        matches
+            .filter(|(_, found)| found.strength >= Strength::Strong)
+            .filter_map(|(at, _)| self.input.launched.get(at))
+            .filter(|one| one.speaks_of(process.uid) && one.at.is_near(began, LOGGED_WITHIN_MS))
+            .collect()
+    }
+
     /// Returns what is known of a TCP socket.
     pub(crate) fn tcp(&self, inode: u64) -> impl Iterator<Item = &'a TcpSocket> {
         self.tcp.get(&inode).into_iter().flatten().copied()
@@ -208,6 +227,9 @@ fn fit(input: &Input<'_>, matcher: &Matcher, process: &Process) -> Option<Fit> {
         ambiguous,
     })
 }
+
+/// A client logs right before or after it starts a server; a launcher takes a few seconds more to start it.
+const LOGGED_WITHIN_MS: u64 = 10_000;
 
 impl Fit {
     pub(crate) fn is_launcher(self) -> bool {

@@ -230,6 +230,7 @@ impl Stage {
         let input = Input {
             snapshot,
             expected: &places.read().expected,
+            launched: &[],
             notes: &[],
             launches: &[],
             log: &LogFacts::default(),

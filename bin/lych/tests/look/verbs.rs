@@ -116,6 +116,36 @@ fn the_json_has_exactly_the_fields_that_others_build_on() {
 }
 
 #[test]
+fn what_a_client_logged_about_the_server_it_started_is_told_as_evidence() {
+    let mut scene = Scene::start(User::Own);
+    let server = scene.path("server.py").display().to_string();
+    let now = model::Wall::from(std::time::SystemTime::now());
+    let logs = scene.path(".config/Claude/logs");
+    fs::create_dir_all(&logs).unwrap();
+    let line = format!(
+        "{now} [fixture] [info] Using MCP server command: python3 with args and path: {{\n\
+         metadata: {{ args: [ '{server}', '--stdio', [length]: 2 ] }}\n"
+    );
+    fs::write(logs.join("mcp.log"), line).unwrap();
+    scene.crash();
+
+    let report = scene.report_as(User::Own);
+
+    let found = finding(&report, scene.server()).unwrap();
+    let mut evidence = found["evidence"].as_array().unwrap().iter();
+    let logged = evidence.find(|one| one["source"] == "launch_log").unwrap();
+    let what = logged["what"].as_str().unwrap();
+    assert!(
+        what.starts_with(&format!("claude-desktop logged at {now}")),
+        "{what}"
+    );
+    assert!(
+        what.contains("contradicts the configuration of claude-code"),
+        "{what}"
+    );
+}
+
+#[test]
 fn the_page_fits_a_terminal_names_the_server_and_ends_with_one_command() {
     let mut scene = Scene::start(User::Own);
     scene.crash();

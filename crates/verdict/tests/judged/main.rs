@@ -7,6 +7,8 @@ mod kinds;
 #[cfg(test)]
 mod orphans;
 #[cfg(test)]
+mod owners;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod reuse;

@@ -109,6 +109,7 @@ fn judged(pid: u32, record: &LaunchRecord) -> (Verdict, Suggest) {
     let input = Input {
         snapshot: &snapshot,
         expected: &[],
+        launched: &[],
         notes: &[],
         launches: std::slice::from_ref(record),
         log: &LogFacts::default(),

@@ -7,7 +7,7 @@ use std::{
     process::{Child, ChildStdin, Command, Stdio},
 };
 
-use clients::{Client, Expected, Source};
+use clients::{Client, Expected, Launched, Source};
 use inventory::{Live, Snapshot};
 use model::LaunchRecord;
 use sys::process::Handle;
@@ -218,6 +218,19 @@ impl Judged {
         Self { report }
     }
 
+    /// Judges with what clients have logged about the servers they started.
+    pub(crate) fn logged(expected: &[Expected], launched: &[Launched]) -> Self {
+        let source = Live::open().unwrap();
+        let snapshot = inventory::take(&source).unwrap();
+        let log = LogFacts::default();
+        let input = Input {
+            launched,
+            ..input(&snapshot, expected, &[], &log)
+        };
+        let report = judge(&input, Extent::Servers);
+        Self { report }
+    }
+
     /// Returns the finding that a process is of.
     pub(crate) fn of_pid(&self, pid: u32) -> Option<&Finding> {
         self.report.findings.iter().find(|finding| {
@@ -239,6 +252,7 @@ const fn input<'a>(
     Input {
         snapshot,
         expected,
+        launched: &[],
         notes: &[],
         launches,
         log,
