@@ -10,8 +10,10 @@ use shuttle::sync::Mutex;
 
 use crate::{Ask, Cleared, Gate, Newcomer, Refused};
 
+mod closing;
 mod full;
 mod people;
+mod runs;
 
 /// A journal that keeps what it is given, and can be told to take nothing more.
 #[derive(Default)]
