@@ -37,9 +37,16 @@ pub struct Agent {
 }
 
 impl Agent {
-    /// Starts a shim of this world and shakes hands as clients of 2025 do.
+    /// Starts a shim of this world and shakes hands as clients of 2025 do. We are its client, but where agents
+    /// are another user's.
     pub fn open(world: &World) -> Self {
-        Self::over(world, world.lych(["mcp"]))
+        if world.two().is_some() {
+            return Self::apart(world, BRIDGE.as_ref());
+        }
+        let mut words = shim(world).into_iter();
+        let mut command = world.command(words.next().expect("a program"));
+        command.args(words);
+        Self::over(world, command)
     }
 
     /// Starts a client of its own that starts the shim: a run apart from every other one. The client is a
@@ -51,7 +58,8 @@ impl Agent {
     }
 
     /// Starts whatever `command` says, which leads to a shim of this world.
-    pub fn over(world: &World, mut command: Command) -> Self {
+    pub fn over(world: &World, command: Command) -> Self {
+        let mut command = world.as_agent(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let notes = File::create(world.folder().join("shim.stderr")).expect("a file for its notes");
         command.stderr(notes);

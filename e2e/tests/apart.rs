@@ -103,6 +103,7 @@ fn stuck(gate: &Gate) -> Held {
 
     let mut command = gate.world.command("python3");
     command.arg(BRIDGE).args(shim(&gate.world));
+    let mut command = gate.world.as_agent(command);
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

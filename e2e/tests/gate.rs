@@ -20,8 +20,7 @@ pub struct Gate {
 impl Gate {
     /// Sets a gate up before `target`: one channel `api`, with reads below `/r/` and writes below `/w/`.
     pub fn before(target: Target) -> Self {
-        let url = target.url();
-        Self::leading_to(&url, "", target)
+        Self::in_world(World::of_this_run(), target)
     }
 
     /// The same in a world that was prepared.
@@ -36,7 +35,8 @@ impl Gate {
     }
 
     fn set_up(world: World, url: &str, line: &str, target: Target) -> Self {
-        let key_file = world.folder().join("opener.key");
+        // Where the daemon can make it: among what is its own, if it is a user of its own.
+        let key_file = world.home().identity().with_file_name("opener.key");
         let gate = Self {
             target,
             world,

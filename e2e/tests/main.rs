@@ -57,6 +57,8 @@ mod python_sdk;
 #[cfg(test)]
 mod revoke;
 #[cfg(test)]
+mod separate;
+#[cfg(test)]
 mod servers;
 #[cfg(test)]
 mod ship;

@@ -27,6 +27,7 @@ fn with_pin(world: &World, args: &[&str], pin: &str, input: &str) -> Finished {
         .arg("--home")
         .arg(world.folder())
         .args(args);
+    let mut command = world.as_operator(command);
     world.finish(&mut command, input.as_bytes(), Deadline::usual())
 }
 

@@ -3,73 +3,34 @@
 use std::{
     fs,
     io::{Write, stdout},
-    os::unix::{
-        fs::{PermissionsExt, chown},
-        process::CommandExt,
-    },
-    process::{Command, Stdio},
+    os::unix::fs::{PermissionsExt, chown},
+    process::Command,
 };
 
-use testkit::{Deadline, Finished, World};
+use testkit::{Deadline, Finished, User, World};
 
 use crate::gate::SECRET;
 
-/// A user that the test makes, and removes again.
-struct User {
-    name: String,
-    uid: u32,
+/// Runs a program as this user.
+pub fn run(user: &User, world: &World, command: &Command, input: &[u8]) -> Finished {
+    let mut command = user.as_it(command);
+    command.current_dir("/");
+    world.finish(&mut command, input, Deadline::usual())
 }
 
-impl User {
-    /// Makes a user with neither home nor password; none where we cannot.
-    fn make(which: &str) -> Option<Self> {
-        let name = format!("lych{which}{}", std::process::id());
-        let mut add = Command::new("useradd");
-        add.args(["--no-create-home", "--shell", "/bin/false", &name]);
-        let made = add.stderr(Stdio::null()).status();
-        made.ok().filter(std::process::ExitStatus::success)?;
-        let said = Command::new("id").args(["-u", &name]).output().ok()?;
-        let uid = String::from_utf8(said.stdout).ok()?.trim().parse().ok();
-        // Made, so it is removed also if its number cannot be told.
-        let user = Self {
-            name,
-            uid: uid.unwrap_or(u32::MAX),
-        };
-        (user.uid != u32::MAX).then_some(user)
-    }
-
-    /// Runs a program as this user and in no group of ours.
-    fn run(&self, world: &World, mut command: Command, input: &[u8]) -> Finished {
-        command.uid(self.uid).gid(self.uid).current_dir("/");
-        world.finish(&mut command, input, Deadline::usual())
-    }
-
-    fn lych(&self, world: &World, args: &[&str], input: &[u8]) -> Finished {
-        self.run(world, world.lych(args), input)
-    }
-
-    /// Runs a line of Python, since a shell has no sockets; returns what it says.
-    fn python(&self, world: &World, line: &str, args: &[&str]) -> Finished {
-        let mut command = world.command("/usr/bin/python3");
-        command.arg("-c").arg(line).args(args);
-        self.run(world, command, b"")
-    }
+pub fn lych(user: &User, world: &World, args: &[&str], input: &[u8]) -> Finished {
+    run(user, world, &world.lych(args), input)
 }
 
-impl Drop for User {
-    fn drop(&mut self) {
-        drop(
-            Command::new("userdel")
-                .arg("--force")
-                .arg(&self.name)
-                .stderr(Stdio::null())
-                .status(),
-        );
-    }
+/// Runs a line of Python, since a shell has no sockets; returns what it says.
+pub fn python(user: &User, world: &World, line: &str, args: &[&str]) -> Finished {
+    let mut command = world.command("/usr/bin/python3");
+    command.arg("-c").arg(line).args(args);
+    run(user, world, &command, b"")
 }
 
 /// Says a hello of both sockets and prints what comes back, also where nobody waited for it.
-const KNOCK: &str = "
+pub const KNOCK: &str = "
 import socket, sys
 s = socket.socket(socket.AF_UNIX)
 s.connect(sys.argv[1])
@@ -82,20 +43,20 @@ print(s.recv(65536).decode())
 ";
 
 /// Prints each of these that can be read.
-const READ: &str = "import sys\nfor p in sys.argv[1:]:\n  try:\n    open(p,'rb').read(64)\n    print(p)\n  except OSError:\n    pass";
+pub const READ: &str = "import sys\nfor p in sys.argv[1:]:\n  try:\n    open(p,'rb').read(64)\n    print(p)\n  except OSError:\n    pass";
 
-fn open_to_all(path: &std::path::Path) {
+pub fn open_to_all(path: &std::path::Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("root may");
 }
 
 #[test]
 fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
     let world = World::new();
-    let (Some(owner), Some(other)) = (User::make("a"), User::make("b")) else {
+    let (Some(owner), Some(other)) = (User::make(&[]), User::make(&[])) else {
         drop(writeln!(stdout(), "NOT RUN: this user cannot make others"));
         return;
     };
-    chown(world.folder(), Some(owner.uid), Some(owner.uid)).expect("root may");
+    chown(world.folder(), Some(owner.uid()), Some(owner.uid())).expect("root may");
     let key = world.folder().join("k");
     let key = key.to_str().expect("UTF-8");
     let init = [
@@ -107,7 +68,7 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
         "--presence",
         "none",
     ];
-    let init = owner.lych(&world, &init, b"");
+    let init = lych(&owner, &world, &init, b"");
     if init.stderr.contains("Permission denied") {
         drop(writeln!(
             stdout(),
@@ -124,9 +85,8 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
         "https://a.example",
         "--from-stdin",
     ];
-    drop(owner.lych(&world, &add, SECRET.as_bytes()).expect_code(0));
-    let status = owner
-        .lych(&world, &["status", "--json"], b"")
+    drop(lych(&owner, &world, &add, SECRET.as_bytes()).expect_code(0));
+    let status = lych(&owner, &world, &["status", "--json"], b"")
         .expect_code(0)
         .json();
     let pid = status["daemon"]["pid"].as_u64().expect("a pid").to_string();
@@ -145,9 +105,12 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
     let mut paths: Vec<String> = files.to_vec();
     paths.extend(["mem", "environ", "maps"].map(|part| format!("/proc/{pid}/{part}")));
     let paths: Vec<&str> = paths.iter().map(String::as_str).collect();
-    assert_eq!(other.python(&world, READ, &paths).expect_code(0).stdout, "");
+    assert_eq!(
+        python(&other, &world, READ, &paths).expect_code(0).stdout,
+        ""
+    );
     for socket in [home.agent_socket(), home.operator_socket()] {
-        let said = other.python(&world, KNOCK, &[&text(socket)]);
+        let said = python(&other, &world, KNOCK, &[&text(socket)]);
         assert!(said.stderr.contains("PermissionError"), "{}", said.stderr);
     }
 
@@ -157,10 +120,13 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
     }
     for socket in [home.agent_socket(), home.operator_socket()] {
         open_to_all(&socket);
-        let said = other.python(&world, KNOCK, &[&text(socket)]).expect_code(0);
+        let said = python(&other, &world, KNOCK, &[&text(socket)]).expect_code(0);
         assert!(said.stdout.contains("another user"), "{}", said.stdout);
     }
-    assert_eq!(other.python(&world, READ, &paths).expect_code(0).stdout, "");
+    assert_eq!(
+        python(&other, &world, READ, &paths).expect_code(0).stdout,
+        ""
+    );
     for args in [
         &["lock"][..],
         &["vault", "list"],
@@ -168,14 +134,14 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
         &["mcp"],
         &["unlock", "--key-file", key],
     ] {
-        let said = other.lych(&world, args, b"");
+        let said = lych(&other, &world, args, b"");
         assert_ne!(said.code(), Some(0), "{args:?}: {}", said.stdout);
         assert!(!said.stdout.contains(SECRET) && !said.stderr.contains(SECRET));
     }
     let mut signal = world.command("/bin/sh");
     signal.args(["-c", &format!("kill -0 {pid}")]);
     assert_ne!(
-        other.run(&world, signal, b"").code(),
+        run(&other, &world, &signal, b"").code(),
         Some(0),
         "it could be signalled"
     );
@@ -184,6 +150,6 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
     fs::set_permissions(home.run_folder(), fs::Permissions::from_mode(0o700)).expect("root may");
 
     // Nothing of it did anything.
-    drop(owner.lych(&world, &["vault", "list"], b"").expect_code(0));
-    drop(owner.lych(&world, &["down"], b"").expect_code(0));
+    drop(lych(&owner, &world, &["vault", "list"], b"").expect_code(0));
+    drop(lych(&owner, &world, &["down"], b"").expect_code(0));
 }

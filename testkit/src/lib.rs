@@ -17,6 +17,7 @@ mod leftover;
 mod program;
 mod proof;
 mod target;
+mod user;
 mod world;
 
 pub use clock::{FixedClock, RunningClock};
@@ -26,4 +27,5 @@ pub use leftover::Leftover;
 pub use program::{Finished, Held, program};
 pub use proof::Proof;
 pub use target::{Mode, Target, wait_for_listener};
-pub use world::World;
+pub use user::User;
+pub use world::{Operator, Two, World};

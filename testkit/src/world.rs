@@ -4,7 +4,7 @@ use std::{
     env,
     ffi::OsStr,
     fs::{self, Permissions},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::Command,
     sync::{
@@ -15,11 +15,11 @@ use std::{
     time::Duration,
 };
 
-use model::{CallId, ConnectionId, Home, SessionId};
+use model::{CallId, ConnectionId, Home, SessionId, Users};
 use tempfile::TempDir;
 
 use crate::{
-    Deadline, Finished, FixedClock, Leftover, look_until,
+    Deadline, Finished, FixedClock, Leftover, User, look_until,
     program::{bare, program, run, wait_for_file},
 };
 
@@ -32,6 +32,27 @@ pub struct World {
     home: Home,
     clock: Arc<FixedClock>,
     ids: AtomicU64,
+    two: Option<Two>,
+}
+
+/// The users of a world whose daemon is a user of its own.
+#[derive(Debug)]
+pub struct Two {
+    /// The daemon's.
+    pub daemon: User,
+    /// Whose agents are served.
+    pub agent: User,
+    /// As whom `lych` is run.
+    operator: Operator,
+}
+
+/// Who asks the daemon in a world whose daemon is a user of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operator {
+    /// Root, as with sudo: another user than the daemon.
+    Root,
+    /// The daemon's own user.
+    Daemon,
 }
 
 /// The variable that marks every program of a world, also where it was started by another one.
@@ -62,7 +83,86 @@ impl World {
             home,
             clock: Arc::new(FixedClock::new()),
             ids: AtomicU64::new(1),
+            two: None,
         }
+    }
+
+    /// The variable that says in which mode [`of_this_run`](Self::of_this_run) makes worlds: `root` or `daemon` is
+    /// who asks a daemon that is a user of its own.
+    pub const MODE: &str = "LYCH_TEST_MODE";
+
+    /// Makes a world of one user, unless this run of the tests is one for the other mode.
+    ///
+    /// # Panics
+    /// The other mode is asked for and cannot be had.
+    #[must_use]
+    pub fn of_this_run() -> Self {
+        let operator = match env::var(Self::MODE).as_deref() {
+            Ok("root") => Operator::Root,
+            Ok("daemon") => Operator::Daemon,
+            Ok(_) | Err(_) => return Self::new(),
+        };
+        Self::separate(operator).expect("users can be made")
+    }
+
+    /// Makes a world whose daemon is a user of its own, and starts it; none where we cannot make users, or they
+    /// cannot start the programs where they were built.
+    ///
+    /// # Panics
+    /// The daemon does not start.
+    #[must_use]
+    pub fn separate(operator: Operator) -> Option<Self> {
+        let daemon = User::make(&[])?;
+        let agent = User::make(&[daemon.name()])?;
+        let mut world = Self::new();
+        let probe = agent.as_it(bare(program("lych")).arg("--version")).output();
+        probe.ok().filter(|said| said.status.success())?;
+        fs::set_permissions(world.folder(), Permissions::from_mode(0o755)).expect("our own folder");
+        let up = [
+            "up",
+            "--system",
+            "--daemon-user",
+            daemon.name(),
+            "--agent-user",
+            agent.name(),
+        ];
+        drop(world.run(up).expect_code(0));
+        let users = Users {
+            daemon: daemon.uid(),
+            agent: agent.uid(),
+        };
+        let theirs = world.folder().join("agent");
+        fs::create_dir(&theirs).expect("a folder for the agent");
+        chown(&theirs, Some(agent.uid()), Some(agent.uid())).expect("root may");
+        world.home = Home::separate(
+            world.folder(),
+            users,
+            world.folder().join(".local/state/lychgate"),
+        )
+        .expect("a temporary folder's path is absolute");
+        world.two = Some(Two {
+            daemon,
+            agent,
+            operator,
+        });
+        Some(world)
+    }
+
+    /// Returns the users of a world whose daemon is a user of its own.
+    #[must_use]
+    pub const fn two(&self) -> Option<&Two> {
+        self.two.as_ref()
+    }
+
+    /// Returns this command as it is run by whoever runs agents here: ourselves, or the agents' user from a folder
+    /// of its own.
+    #[must_use]
+    pub fn as_agent(&self, command: Command) -> Command {
+        let Some(two) = &self.two else { return command };
+        let theirs = self.folder().join("agent");
+        let mut its = two.agent.as_it(&command);
+        its.env("HOME", &theirs).current_dir(theirs);
+        its
     }
 
     /// Returns the world's folder, mode 0700.
@@ -134,13 +234,26 @@ impl World {
     /// Returns `lych --home … ARGS`, not yet started.
     #[must_use]
     pub fn lych<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        self.ours("lych", args)
+        self.as_operator(self.ours("lych", args))
+    }
+
+    /// Returns this command as it is run by whoever asks the daemon here.
+    #[must_use]
+    pub fn as_operator(&self, command: Command) -> Command {
+        match &self.two {
+            Some(two) if two.operator == Operator::Daemon => two.daemon.as_it(&command),
+            Some(_) | None => command,
+        }
     }
 
     /// Returns `lychd --home … ARGS`, not yet started.
     #[must_use]
     pub fn lychd<A: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = A>) -> Command {
-        self.ours("lychd", args)
+        let lychd = self.ours("lychd", args);
+        match &self.two {
+            Some(two) => two.daemon.as_it(&lychd),
+            None => lychd,
+        }
     }
 
     fn ours<A: AsRef<OsStr>>(&self, name: &str, args: impl IntoIterator<Item = A>) -> Command {

@@ -199,9 +199,7 @@ fn chain_of(view: &SessionView) -> &[ChainLink] {
 }
 
 fn run_fact(view: &SessionView) -> RunFact {
-    let holder = chain_of(view)
-        .iter()
-        .find(|link| link.role == LinkRole::Holder);
+    let holder = chain_of(view).iter().find(|link| link.role.is_holder());
     let client: Known<ProcessRef> = match (holder, view.chain.why()) {
         (Some(link), _) => link.process.clone().into(),
         (None, Some(why)) => Known::unknown(why),
@@ -211,6 +209,7 @@ fn run_fact(view: &SessionView) -> RunFact {
         session: view.id,
         state: view.state,
         client,
+        client_reported: holder.is_some_and(|link| link.role == LinkRole::HolderReported),
         opened_at: view
             .opened_at
             .value()

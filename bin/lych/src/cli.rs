@@ -1,13 +1,13 @@
 //! The command line: every verb, its options and where it goes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand};
 use model::{Exit, Explain, Fault, Home, HomeError};
 
 use crate::{
     activity, audit, channels, contain, daemon, doctor, drill, incident, inspect, mcp, pending, ps,
-    reconcile, sessions, snapshot, status, ui, vault, watch,
+    reconcile, sessions, snapshot, status, system, ui, vault, watch,
 };
 
 /// Find what a crashed AI client left behind, prove what it can still do, and end it with a record.
@@ -99,7 +99,7 @@ impl Cli {
     /// # Errors
     /// What happened, why, and what to do next.
     pub(crate) fn run(self) -> Result<Exit, Explain> {
-        let home = self.global.home(self.verb.is_sensitive())?;
+        let home = self.global.home(&self.verb)?;
         match self.verb {
             Verb::Ps(args) => ps::run(&home, &args),
             Verb::Watch(args) => watch::run(&home, &args),
@@ -161,12 +161,21 @@ impl Verb {
 }
 
 impl Global {
-    fn home(&self, sensitive: bool) -> Result<Home, Explain> {
-        let named = match &self.home {
-            Some(folder) => std::path::absolute(folder).map_err(|error| nowhere(&error))?,
-            None => return from_environment(sensitive).map_err(|error| nowhere(&error)),
-        };
-        Home::below(&named).map_err(|error| nowhere(&error))
+    fn home(&self, verb: &Verb) -> Result<Home, Explain> {
+        match (&self.home, verb) {
+            (Some(folder), _) => {
+                let named = std::path::absolute(folder).map_err(|error| nowhere(&error))?;
+                system::home_at(&named)
+            }
+            (None, Verb::Up(args)) if args.is_system() => system::home_at(Path::new(system::USUAL)),
+            (None, _) => {
+                let home =
+                    from_environment(verb.is_sensitive()).map_err(|error| nowhere(&error))?;
+                // One that a variable names may be root's as well.
+                home.root()
+                    .map_or_else(|| Ok(home.clone()), system::home_at)
+            }
+        }
     }
 }
 

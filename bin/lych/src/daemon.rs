@@ -15,7 +15,7 @@ use crate::{
     mcp,
     operator::Operator,
     pin::{self, PinArgs},
-    ui,
+    system, ui,
 };
 
 /// Longest passphrase or secret taken from a descriptor, in bytes.
@@ -61,11 +61,34 @@ pub(crate) struct OpenerArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct UpArgs {}
+pub(crate) struct UpArgs {
+    /// Run the daemon as a user of its own (root only); the home is then /var/lib/lychgate unless one is named.
+    #[arg(long)]
+    system: bool,
+    /// The daemon's user.
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "lychgate",
+        requires = "system"
+    )]
+    daemon_user: String,
+    /// The user whose agents are served; who called sudo if none is named.
+    #[arg(long, value_name = "NAME", requires = "system")]
+    agent_user: Option<String>,
+}
+
+impl UpArgs {
+    /// Tells whether the daemon is to be a user of its own.
+    pub(crate) const fn is_system(&self) -> bool {
+        self.system
+    }
+}
 
 /// Starts the daemon and makes the vault.
 pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
-    if args.opener.key_file.is_some() && !args.agent_readable {
+    let separate = home.realm().is_separate();
+    if args.opener.key_file.is_some() && !args.agent_readable && !separate {
         return Err(Explain::new(
             Exit::Refused,
             Fault::Caller,
@@ -87,14 +110,22 @@ pub(crate) fn init(home: &Home, args: &InitArgs) -> Result<Exit, Explain> {
     })?;
     ui::note("The vault is made and open.");
     if args.yes && args.opener.is_empty() {
+        let who = if separate {
+            "the daemon's user"
+        } else {
+            "this user"
+        };
         ui::note(&format!(
-            "Its key lies in {}; programs of this user can read it.",
+            "Its key lies in {}; programs of {who} can read it.",
             own_key(home).display()
         ));
     }
-    ui::note(
-        "This keeps mistakes, orphans and strange servers out, not a hostile program of yours.",
-    );
+    ui::note(if separate {
+        "Programs of the agents' user reach neither the vault nor its policy, and cannot ask the daemon for more. \
+         What such a program says of itself stays its word."
+    } else {
+        "This keeps mistakes, orphans and strange servers out, not a hostile program of yours."
+    });
     ui::note(if pin.is_some() {
         "Presence is `pin`: acts that widen what agents may do ask for it."
     } else {
@@ -115,8 +146,13 @@ fn generated_key(home: &Home) -> Result<Opener, Explain> {
 }
 
 /// Starts the daemon if it is not running.
-pub(crate) fn up(home: &Home, _: &UpArgs) -> Result<Exit, Explain> {
-    mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
+pub(crate) fn up(home: &Home, args: &UpArgs) -> Result<Exit, Explain> {
+    if args.is_system() {
+        let home = system::set_up(home, &args.daemon_user, args.agent_user.as_deref())?;
+        mcp::ensure_daemon(&home, mcp::StartedBy::Operator)?;
+    } else {
+        mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
+    }
     ui::note("The daemon is running.");
     Ok(Exit::Done)
 }

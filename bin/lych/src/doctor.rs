@@ -98,6 +98,13 @@ fn people(found: &[Finding]) -> String {
 }
 
 fn daemon(status: &Value) -> Vec<Finding> {
+    if status.pointer("/daemon/unknown").is_some() {
+        return vec![Finding::warning(
+            "daemon",
+            "how it, its vault and its policy are is told to root alone",
+            "sudo lych doctor",
+        )];
+    }
     if status.get("daemon").is_some_and(|daemon| !daemon.is_null()) {
         return Vec::new();
     }

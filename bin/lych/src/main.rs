@@ -24,6 +24,7 @@ mod sessions;
 mod snapshot;
 mod status;
 mod survey;
+mod system;
 mod ui;
 mod vault;
 mod watch;

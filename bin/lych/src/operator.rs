@@ -13,6 +13,8 @@ use wire::{
     operator::{Answer, OperatorHello, Request},
 };
 
+use crate::mcp;
+
 /// Longest answer taken from the daemon, in bytes: a list of every call of a long log is large, and the
 /// peer is our own daemon, checked by its user id.
 const ANSWER_CAP: usize = 256 << 20;
@@ -33,9 +35,15 @@ impl Operator {
     /// Nobody listens, or whoever does is not the user's own daemon.
     pub(crate) fn connect(home: &Home) -> Result<Self, Explain> {
         let socket = home.operator_socket();
-        let stream = sys::socket::connect(&socket).map_err(|error| unreachable(home, &error))?;
+        let own = sys::process::own_uid();
+        if !is_operator(home, own) {
+            return Err(not_an_operator(home));
+        }
+        let stream = sys::socket::connect(&socket, mcp::keeper(home, &socket))
+            .map_err(|error| unreachable(home, &error))?;
         let peer = sys::peer::credentials(&stream).map_err(|error| unreachable(home, &error))?;
-        if peer.uid != rustix_uid() && peer.uid != 0 {
+        let root_for_ours = peer.uid == 0 && !home.realm().is_separate();
+        if peer.uid != home.realm().daemon(own) && !root_for_ours {
             return Err(Explain::new(
                 Exit::Refused,
                 Fault::Operator,
@@ -168,8 +176,19 @@ fn exe_id(meta: &std::fs::Metadata) -> ExeId {
     }
 }
 
-fn rustix_uid() -> u32 {
-    sys::process::own_uid()
+/// Tells whether this user may ask the daemon of this home for anything.
+pub(crate) fn is_operator(home: &Home, uid: u32) -> bool {
+    uid == home.realm().daemon(uid) || uid == 0
+}
+
+fn not_an_operator(home: &Home) -> Explain {
+    Explain::new(
+        Exit::Refused,
+        Fault::Caller,
+        "this is asked of the daemon by root alone",
+    )
+    .because("the daemon is a user of its own, so that no program of the agents' user can ask it for anything")
+    .next(format!("the same with sudo: sudo lych{} …", home.option()))
 }
 
 fn unreachable(home: &Home, error: &io::Error) -> Explain {

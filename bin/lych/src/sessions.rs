@@ -100,7 +100,7 @@ pub(crate) fn client_of(view: &SessionView) -> String {
     let Some(chain) = view.chain.value() else {
         return format!("unknown: {}", view.chain.why().unwrap_or("-"));
     };
-    let Some(holder) = chain.iter().find(|link| link.role == LinkRole::Holder) else {
+    let Some(holder) = chain.iter().find(|link| link.role.is_holder()) else {
         return "unknown: nobody was seen to hold its wire".to_owned();
     };
     let command: Vec<String> = holder
@@ -109,7 +109,16 @@ pub(crate) fn client_of(view: &SessionView) -> String {
         .iter()
         .map(ToString::to_string)
         .collect();
-    format!("{} {}", holder.process.id.pid, command.join(" "))
+    let whose_word = if holder.role == LinkRole::HolderReported {
+        " (reported by its shim, not seen)"
+    } else {
+        ""
+    };
+    format!(
+        "{} {}{whose_word}",
+        holder.process.id.pid,
+        command.join(" ")
+    )
 }
 
 fn opened(view: &SessionView) -> String {

@@ -8,7 +8,7 @@ use wire::operator::Request;
 
 use crate::{
     audit::{copy, known},
-    operator::Operator,
+    operator::{self, Operator},
     ps::words::age,
     ui,
 };
@@ -28,10 +28,10 @@ pub(crate) fn run(home: &Home, args: &StatusArgs) -> Result<Exit, Explain> {
     } else {
         ui::data(&people(&status))?;
     }
-    Ok(if status.get("daemon").is_none_or(Value::is_null) {
-        Exit::Unreachable
-    } else {
-        Exit::Done
+    Ok(match status.get("daemon") {
+        None | Some(Value::Null) => Exit::Unreachable,
+        Some(daemon) if daemon.get("unknown").is_some() => Exit::Failed,
+        Some(_) => Exit::Done,
     })
 }
 
@@ -40,6 +40,9 @@ pub(crate) fn run(home: &Home, args: &StatusArgs) -> Result<Exit, Explain> {
 /// # Errors
 /// The daemon answered with one. That it is not there is none.
 pub(crate) fn look(home: &Home) -> Result<Value, Explain> {
+    if !operator::is_operator(home, sys::process::own_uid()) {
+        return Ok(from_outside(home));
+    }
     let answer = Operator::connect(home).and_then(|mut operator| operator.ask(&Request::Status));
     let daemon = match answer {
         Ok(value) => value,
@@ -64,7 +67,7 @@ pub(crate) fn look(home: &Home) -> Result<Value, Explain> {
         "schema": "lych.status/v1",
         "daemon": own,
         "vault": vault,
-        "mode": "same_user",
+        "mode": home.realm().word(),
         "presence": presence,
         "log": {"id": field("log_id"), "last_seq": field("last_seq"), "fault": field("log_fault"),
             "poisoned": field("log_poisoned"), "head_behind": field("log_head_behind")},
@@ -74,6 +77,25 @@ pub(crate) fn look(home: &Home) -> Result<Value, Explain> {
         "unresolved": field("unresolved"),
         "draft_differs": field("draft_differs"),
     }))
+}
+
+/// What a user can tell who may not ask the daemon.
+fn from_outside(home: &Home) -> Value {
+    let now = SystemClock.now().wall;
+    let not_told = json!({"unknown": "only root asks this daemon: sudo lych status"});
+    json!({
+        "schema": "lych.status/v1",
+        "daemon": not_told,
+        "vault": not_told,
+        "mode": home.realm().word(),
+        "presence": not_told,
+        "log": not_told,
+        "outside_copy": outside_copy(home, now),
+        "verified": verified(home, now),
+        "runs": not_told,
+        "unresolved": not_told,
+        "draft_differs": not_told,
+    })
 }
 
 /// The newest copy of the log elsewhere; null if there never was one.
@@ -105,12 +127,22 @@ fn people(status: &Value) -> String {
             last_verified(status),
         );
     }
+    if status.pointer("/daemon/unknown").is_some() {
+        return format!(
+            "daemon    {}\nmode      {}\ncopy      {}\nverified  {}\n",
+            word("/daemon"),
+            mode(status),
+            copied(status),
+            last_verified(status),
+        );
+    }
     let mut text = format!(
-        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      same user: keeps mistakes out, not a hostile program of yours\npresence  {}\nlog       {} records, id {}\ncopy      {}\nverified  {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
+        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      {}\npresence  {}\nlog       {} records, id {}\ncopy      {}\nverified  {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
         word("/daemon/pid"),
         word("/daemon/version"),
         word("/daemon/started_at"),
         word("/vault"),
+        mode(status),
         word("/presence"),
         word("/log/last_seq"),
         word("/log/id"),
@@ -139,6 +171,15 @@ fn people(status: &Value) -> String {
         text.push_str("next      lych channels apply (the draft is not applied)\n");
     }
     text
+}
+
+/// What the mode keeps out, and what it does not.
+fn mode(status: &Value) -> &'static str {
+    if word(status, "/mode") == "separate_user" {
+        "separate user: programs of the agents' user reach neither the vault nor its policy"
+    } else {
+        "same user: keeps mistakes out, not a hostile program of yours"
+    }
 }
 
 /// One value of the status as a person reads it.

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use model::{ExeId, Exit, Explain, Fault};
+use model::{ExeId, Exit, Explain, Fault, Realm};
 use sys::{chain::Chain, process::Handle};
 use tokio::{io::AsyncReadExt, net::UnixStream, time::timeout};
 use wire::{Hello, LineBuffer};
@@ -31,9 +31,9 @@ pub(crate) struct Guest {
 ///
 /// # Errors
 /// What the peer is told when it may not come in.
-pub(crate) async fn look(stream: &mut UnixStream) -> Result<Guest, Explain> {
+pub(crate) async fn look(realm: Realm, stream: &mut UnixStream) -> Result<Guest, Explain> {
     let credentials = sys::peer::credentials(stream.as_fd()).map_err(|error| unseen(&error))?;
-    if credentials.uid != sys::process::own_uid() {
+    if credentials.uid != realm.agent(sys::process::own_uid()) {
         return Err(Explain::new(
             Exit::Refused,
             Fault::Caller,
@@ -48,8 +48,10 @@ pub(crate) async fn look(stream: &mut UnixStream) -> Result<Guest, Explain> {
     let Some(hello_protocol) = wire::choose_protocol(ours, (hello.min, hello.max)) else {
         return Err(other_version(&hello.version));
     };
-    known_program(&shim)?;
-    let chain = tokio::task::spawn_blocking(move || sys::chain::above(shim, hello.stdin_inode))
+    if !realm.is_separate() {
+        known_program(&shim)?;
+    }
+    let chain = tokio::task::spawn_blocking(move || chain(realm, shim, &hello))
         .await
         .map_err(|error| unseen(&io::Error::other(error)))?
         .map_err(|error| unseen(&error))?;
@@ -59,6 +61,14 @@ pub(crate) async fn look(stream: &mut UnixStream) -> Result<Guest, Explain> {
         chain,
         rest,
     })
+}
+
+/// Who stands above the shim is seen; who holds its wire is seen too, unless it is another user's.
+fn chain(realm: Realm, shim: Handle, hello: &Hello) -> io::Result<Chain> {
+    match realm {
+        Realm::SameUser => sys::chain::above(shim, hello.stdin_inode),
+        Realm::SeparateUser(_) => sys::chain::reported(shim, hello.holder.as_ref()),
+    }
 }
 
 async fn hello(stream: &mut UnixStream) -> Result<(Hello, Vec<u8>), Explain> {
@@ -84,7 +94,8 @@ async fn hello(stream: &mut UnixStream) -> Result<(Hello, Vec<u8>), Explain> {
     Ok((hello, buffer.into_rest()))
 }
 
-/// Only the `lych` beside our own binary may bring an agent in.
+/// Only the `lych` beside our own binary may bring an agent in. Which program another user's process runs is not
+/// ours to see, so a daemon that is a user of its own does not ask.
 fn known_program(shim: &Handle) -> Result<(), Explain> {
     let expected = beside_us().map_err(|error| unseen(&error))?;
     let process = shim.describe().map_err(|error| unseen(&error))?;

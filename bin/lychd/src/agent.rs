@@ -18,7 +18,7 @@ use crate::{
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve(daemon: Arc<Daemon>, mut stream: UnixStream) {
-    let guest = match admission::look(&mut stream).await {
+    let guest = match admission::look(daemon.home.realm(), &mut stream).await {
         Ok(guest) => guest,
         Err(explain) => {
             daemon

@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
-use model::{ChildSeen, Clock, ConnectionId, ProcessId, Wall};
+use model::{ChildSeen, Clock, ConnectionId, Known, ProcessId, Wall};
 use sha2::{Digest, Sha256};
 use sys::{
     children::descendants,
@@ -126,12 +126,13 @@ fn child(proc: &ProcFs, pid: u32, now: Wall) -> io::Result<ChildSeen> {
     let handle = Handle::open(pid)?;
     let folder = proc.process(pid)?;
     let line = folder.read(File::CommandLine)?;
-    let wires = folder.descriptors().unwrap_or_default();
-    let pipes = wires
-        .iter()
-        .filter(|open| open.fd < 2)
-        .filter_map(|open| inode(&open.target))
-        .collect();
+    let pipes = match folder.descriptors() {
+        Ok(wires) => {
+            let first = wires.iter().filter(|open| open.fd < 2);
+            Known::Yes(first.filter_map(|open| inode(&open.target)).collect())
+        }
+        Err(error) => Known::unknown(error.to_string()),
+    };
     // All of it is of the process that the handle holds, since that lives at the end of `describe`.
     Ok(ChildSeen {
         process: handle.describe()?,
@@ -179,7 +180,7 @@ mod tests {
             ppid: 1,
             pgid: 1,
             argv_sha256: String::new(),
-            pipes: Vec::new(),
+            pipes: Known::Yes(Vec::new()),
             first_seen: Wall::from_millis(at),
             last_seen: Wall::from_millis(at),
         }
@@ -250,7 +251,7 @@ mod tests {
             .find(|child| child.process.id.pid == cat.id())
             .unwrap();
         assert_eq!(child.argv_sha256.len(), 64);
-        assert_eq!(child.pipes.len(), 2);
+        assert_eq!(child.pipes.value().map(Vec::len), Some(2));
         assert_eq!(child.ppid, std::process::id());
         drop(cat.stdin.take());
         cat.wait().unwrap();

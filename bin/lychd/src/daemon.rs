@@ -11,7 +11,11 @@ use model::{
     Operator, Presence, SessionId, Wall,
 };
 use serde_json::Value;
-use sys::clock::SystemClock;
+use sys::{
+    clock::SystemClock,
+    durable::{self, Reader},
+    socket::Keeper,
+};
 use tokio::{
     net::UnixListener,
     signal::unix::{SignalKind, signal},
@@ -78,23 +82,22 @@ pub(crate) struct Daemon {
 pub(crate) async fn run(home: Home, notices: Notices, started_by: &str) -> Result<(), String> {
     sys::harden::this_process()
         .map_err(|error| format!("the process cannot be shut to others: {error}"))?;
-    for folder in home
-        .folders()
-        .into_iter()
-        .chain([home.launches().as_path(), home.incidents().as_path()])
-    {
-        sys::durable::private_folder(folder).map_err(|error| error.to_string())?;
-    }
+    folders(&home)?;
     let notes = Notes::open(&home.daemon_log()).map_err(|error| format!("lychd.log: {error}"))?;
-    let lock = match sys::lock::try_lock(&home.run_folder().join("lychd.lock")) {
+    let lock = match sys::lock::try_lock(&home.lock()) {
         Ok(lock) => lock,
         // Somebody else was faster: that is what whoever started us wanted.
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
         Err(error) => return Err(format!("lychd.lock: {error}")),
     };
     let daemon = Arc::new(open(home, notes, notices)?);
-    let agents = listen(&daemon.home.agent_socket())?;
-    let operators = listen(&daemon.home.operator_socket())?;
+    let ourselves = Keeper::ourselves();
+    let beside = Keeper {
+        group: daemon.home.realm().is_separate(),
+        ..ourselves
+    };
+    let agents = listen(&daemon.home.agent_socket(), beside)?;
+    let operators = listen(&daemon.home.operator_socket(), ourselves)?;
     daemon.record_start(started_by).await;
     verbs::by_machine(&daemon).await;
     daemon
@@ -104,8 +107,29 @@ pub(crate) async fn run(home: Home, notices: Notices, started_by: &str) -> Resul
     close(daemon, lock).await
 }
 
-fn listen(path: &std::path::Path) -> Result<UnixListener, String> {
-    let bound: io::Result<StdListener> = sys::socket::bind_private(path);
+/// Makes the folders, and sees that we are who the home says.
+fn folders(home: &Home) -> Result<(), String> {
+    let own = sys::process::own_uid();
+    let expected = home.realm().daemon(own);
+    if own != expected {
+        return Err(format!(
+            "this home's daemon is uid {expected}, and this is uid {own}"
+        ));
+    }
+    if home.realm().is_separate() {
+        durable::let_group_read();
+    }
+    let private = home.private_folders().into_iter();
+    let shared = home.shared_folders().into_iter();
+    private
+        .map(|folder| durable::private_folder(&folder))
+        .chain(shared.map(|folder| durable::folder_for(Reader::Group, &folder)))
+        .collect::<io::Result<()>>()
+        .map_err(|error| error.to_string())
+}
+
+fn listen(path: &std::path::Path, keeper: Keeper) -> Result<UnixListener, String> {
+    let bound: io::Result<StdListener> = sys::socket::bind(path, keeper);
     let listener = bound.and_then(|listener| {
         listener.set_nonblocking(true)?;
         UnixListener::from_std(listener)

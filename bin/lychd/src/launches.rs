@@ -7,9 +7,10 @@ use std::{
 };
 
 use model::{
-    ChildSeen, ConnectionId, LaunchRecord, LinkRole, LinkSeen, ProcessId, ProcessRef, SessionId,
-    Wall,
+    ChildSeen, ConnectionId, LaunchRecord, LinkSeen, ProcessId, ProcessRef, SessionId, Wall,
 };
+
+use sys::durable::{self, Reader};
 
 use crate::notes::Notes;
 
@@ -59,7 +60,7 @@ impl Launches {
                 let holder = record
                     .chain
                     .into_iter()
-                    .find(|link| link.role == LinkRole::Holder)?;
+                    .find(|link| link.role.is_holder())?;
                 let lives = sys::process::Handle::reopen(&holder.process.id).is_ok();
                 lives.then_some((record.session, holder.process.id))
             })
@@ -154,7 +155,7 @@ impl Launches {
         let written = serde_json::to_vec_pretty(record)
             .map_err(std::io::Error::from)
             // After a power cut none of its processes is left, so it need not outlive one.
-            .and_then(|bytes| sys::durable::exchange(&path, &bytes));
+            .and_then(|bytes| durable::exchange(Reader::Group, &path, &bytes));
         if let Err(error) = written {
             notes.say(&format!("a launch record could not be written: {error}"));
         }

@@ -62,13 +62,23 @@ struct Args {
     notify: PathBuf,
 }
 
+/// Finds the home, and under which users it runs.
+fn home(named: Option<PathBuf>) -> Result<Home, String> {
+    let Some(folder) = named else {
+        return Home::from_vars(|name| std::env::var_os(name).map(PathBuf::from))
+            .map_err(|error| error.to_string());
+    };
+    let home = match sys::realm::of(&folder).map_err(|error| error.to_string())? {
+        None => Home::below(&folder),
+        // It keeps nothing as a caller.
+        Some(users) => Home::separate(&folder, users, folder.join("private")),
+    };
+    home.map_err(|error| error.to_string())
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let home = match args.home {
-        Some(folder) => Home::below(&folder),
-        None => Home::from_vars(|name| std::env::var_os(name).map(PathBuf::from)),
-    };
-    let home = match home {
+    let home = match home(args.home) {
         Ok(home) => home,
         Err(error) => {
             notes::stderr(&format!("error: {error}"));

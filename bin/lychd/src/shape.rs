@@ -65,9 +65,9 @@ pub(crate) fn of(chain: &[ChainLink], digests: &Digests) -> io::Result<Shape> {
     sum.update(b"lychgate/shape/v1\0");
     let mut holders = 0;
     for link in chain.iter().filter(|link| link.role != LinkRole::Shim) {
-        holders += usize::from(link.role == LinkRole::Holder);
+        holders += usize::from(link.role.is_holder());
         let program = program(link, digests)?;
-        sum.update([u8::from(link.role == LinkRole::Holder)]);
+        sum.update([u8::from(link.role.is_holder())]);
         for part in &program.parts {
             sum.update((part.len() as u64).to_be_bytes());
             sum.update(part);

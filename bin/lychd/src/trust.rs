@@ -68,6 +68,11 @@ pub(crate) async fn admit_all(daemon: &Arc<Daemon>) {
 /// # Errors
 /// Why they cannot be told, for a person.
 pub(crate) async fn shape_of(daemon: &Arc<Daemon>, chain: Vec<ChainLink>) -> Result<Shape, String> {
+    if daemon.home.realm().is_separate() {
+        return Err("the daemon is another user and cannot look into the agents' programs; what a shim could \
+             report of them admits nobody"
+            .to_owned());
+    }
     let daemon = Arc::clone(daemon);
     tokio::task::spawn_blocking(move || shape::of(&chain, &daemon.digests))
         .await

@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sys::durable;
+use sys::durable::{self, Reader};
 
 /// A wrapped data key is under 300 bytes.
 const KEY_BYTES: u64 = 4096;
@@ -63,7 +63,7 @@ impl Ballast {
             .write(true)
             .create(true)
             .truncate(true)
-            .mode(0o600)
+            .mode(Reader::Group.file_mode())
             .open(path)?;
         // Not synced: after a power cut it is held again.
         let reserved = durable::reserve(&file, self.len());
@@ -76,7 +76,7 @@ impl Ballast {
 
     /// Makes a durable file; on a full disk the held space becomes that file.
     pub(crate) fn create(self, dir: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        match durable::create(path, bytes) {
+        match durable::create_for(Reader::Group, path, bytes) {
             Err(error) if is_full(&error) => {
                 // What was begun under this name was acknowledged to nobody.
                 drop(fs::remove_file(path));

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use ledger::{Origin, SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
 use model::{Clock, Digest};
-use sys::durable;
+use sys::durable::{self, Reader};
 
 use crate::{
     AuditError, NewLog,
@@ -12,11 +12,12 @@ use crate::{
     segments::{activate_spare, prepare_spare},
 };
 
-/// Makes the folders of a log, each of them ours alone.
+/// Makes the folders of a log. Only we write there; who may read is decided where the process begins.
 pub(crate) fn folders(dir: &Path) -> Result<(), AuditError> {
     for name in ["", "seg", "keys", "quarantine"] {
         let folder = dir.join(name);
-        durable::private_folder(&folder).map_err(AuditError::io("make the folder", &folder))?;
+        durable::folder_for(Reader::Group, &folder)
+            .map_err(AuditError::io("make the folder", &folder))?;
     }
     durable::sync_folder_of(&dir.join("seg")).map_err(AuditError::io("sync the folder", dir))
 }
@@ -47,7 +48,7 @@ pub(crate) fn new_log(
         .map_err(AuditError::io("make the segment", &first))?;
     let log = dir.join("LOG");
     // Last: without it nothing here is a log, and the next start begins anew.
-    durable::replace(&log, &bytes).map_err(AuditError::io("write", &log))
+    durable::replace_for(Reader::Group, &log, &bytes).map_err(AuditError::io("write", &log))
 }
 
 /// Removes what a start that died before `LOG` left: at most one segment without a record. Anything more is what is

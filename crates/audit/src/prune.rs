@@ -19,7 +19,7 @@ use ledger::{
     Walked, encode_frame, key_file_of, parts, segment_file, verify, walk,
 };
 use model::{CallId, CallState, Kind, Receipt, Seq, SessionId, SessionState, Wall};
-use sys::durable;
+use sys::durable::{self, Reader};
 
 use crate::{Audit, AuditError, queue::Draft, recover::refuse, writer::lock};
 
@@ -69,8 +69,8 @@ impl Audit {
         }
         let path = Certificate::path(&self.dir, cut.index);
         path.parent()
-            .map_or(Ok(()), durable::private_folder)
-            .and_then(|()| durable::replace(&path, certificate.bytes()))
+            .map_or(Ok(()), |folder| durable::folder_for(Reader::Group, folder))
+            .and_then(|()| durable::replace_for(Reader::Group, &path, certificate.bytes()))
             .map_err(AuditError::io("write", &path))?;
         let draft = Draft::clear(Kind::Pruned, certificate.named().encode());
         let receipt = self.shared.push(draft, &*self.clock).wait()?;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use ledger::{SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
-use sys::durable;
+use sys::durable::{self, Reader};
 
 /// Where segment bytes go; a file, or a faulty one in tests.
 pub(crate) trait Store: Send {
@@ -131,6 +131,6 @@ fn open(path: &Path, create: bool) -> io::Result<File> {
         .write(true)
         .create(create)
         .truncate(false)
-        .mode(0o600)
+        .mode(Reader::Group.file_mode())
         .open(path)
 }

@@ -17,7 +17,7 @@ use std::{
 use ed25519_dalek::{Signer, SigningKey};
 use ledger::{Head, SegmentHeader, frame_id};
 use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub};
-use sys::durable;
+use sys::durable::{self, Reader};
 
 mod frames;
 
@@ -249,7 +249,7 @@ impl Writer {
         let head = Head::signed(self.log_id, place, self.epoch, |message| {
             self.signing.sign(message).to_bytes()
         });
-        match durable::replace(&self.dir.join("HEAD"), &head.encode()) {
+        match durable::replace_for(Reader::Group, &self.dir.join("HEAD"), &head.encode()) {
             Ok(()) => {
                 self.pinned.seq = committed.seq;
                 self.pinned.problem = None;

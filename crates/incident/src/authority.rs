@@ -91,6 +91,9 @@ pub struct RunFact {
     pub state: SessionState,
     /// The process that held its wire.
     pub client: Known<ProcessRef>,
+    /// Whether only its shim said so.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub client_reported: bool,
     /// When it began.
     pub opened_at: Wall,
     /// That its client was lost, and on what that rests; none if it was not.

@@ -76,6 +76,7 @@ impl Fake {
                 session,
                 state: SessionState::Lost,
                 client: Known::unknown("not looked up"),
+                client_reported: false,
                 opened_at: wall(0),
                 lost: Known::Yes(Some(Lost {
                     basis: LostBasis::HolderExited,

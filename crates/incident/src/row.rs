@@ -211,9 +211,12 @@ impl<'a> Told<'a> {
 
     fn client(&self, subject: Option<&Subject>) -> Known<Named> {
         let of_run = self.attribute.and_then(|body| body.run.value()?.as_ref());
-        let recorded = of_run.and_then(|run| run.client.value());
+        let recorded = of_run.and_then(|run| Some((run.client.value()?, run.client_reported)));
         match recorded {
-            Some(client) => Known::Yes(client.into()),
+            Some((client, reported)) => Known::Yes(Named {
+                reported,
+                ..client.into()
+            }),
             None => subject.map_or_else(none_found, |subject| subject.client.clone()),
         }
     }

@@ -1,6 +1,6 @@
 //! One suspicious process, as the verdict hands it over and the incident keeps it.
 
-use model::{Foreign, Known, ProcessRef, SessionId, Wall};
+use model::{ChainLink, Foreign, Known, LinkRole, ProcessRef, SessionId, Wall};
 use serde::{Deserialize, Serialize};
 use supervise::Standing;
 
@@ -43,6 +43,9 @@ pub struct Named {
     pub pid: u32,
     /// Its command line, redacted.
     pub command: Vec<Foreign>,
+    /// Whether its part in this is only what a shim said of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reported: bool,
 }
 
 impl From<&ProcessRef> for Named {
@@ -50,6 +53,16 @@ impl From<&ProcessRef> for Named {
         Self {
             pid: process.id.pid,
             command: process.command.clone(),
+            reported: false,
+        }
+    }
+}
+
+impl From<&ChainLink> for Named {
+    fn from(link: &ChainLink) -> Self {
+        Self {
+            reported: link.role == LinkRole::HolderReported,
+            ..Self::from(&link.process)
         }
     }
 }

@@ -5,14 +5,74 @@ use std::path::{Path, PathBuf};
 /// The folders of one installation.
 ///
 /// Without `--home` they follow the XDG base directory specification under the name `lychgate`; with it
-/// (or with `LYCH_HOME`) all of them lie below one folder.
+/// (or with `LYCH_HOME`) all of them lie below one folder. Where the daemon is a user of its own, that folder
+/// is root's, and says so: then `private/` is the daemon's alone, and what a caller keeps for himself
+/// (incidents, what he knows of the log) lies in his own home.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home {
     config: PathBuf,
     data: PathBuf,
     state: PathBuf,
     run: PathBuf,
+    /// Where the operator's socket and the daemon's notes lie: out of the agents' reach if they can be.
+    inner: PathBuf,
+    /// What the caller keeps.
+    own: PathBuf,
     explicit: bool,
+    realm: Realm,
+}
+
+/// Under which users a home's daemon and its agents run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Realm {
+    /// All of it is one user's. That keeps mistakes out, and no hostile program of that user.
+    SameUser,
+    /// The daemon is a user of its own.
+    SeparateUser(Users),
+}
+
+/// The two users of a home whose daemon is a user of its own; nobody else is let in, but root as operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Users {
+    /// Whose the daemon is.
+    pub daemon: u32,
+    /// Whose the agents are.
+    pub agent: u32,
+}
+
+impl Realm {
+    /// Returns whose the daemon is, as seen by the user `own`.
+    #[must_use]
+    pub const fn daemon(self, own: u32) -> u32 {
+        match self {
+            Self::SameUser => own,
+            Self::SeparateUser(users) => users.daemon,
+        }
+    }
+
+    /// Returns whose agents are let in, as seen by the daemon's user `own`.
+    #[must_use]
+    pub const fn agent(self, own: u32) -> u32 {
+        match self {
+            Self::SameUser => own,
+            Self::SeparateUser(users) => users.agent,
+        }
+    }
+
+    /// Tells whether the daemon is a user of its own.
+    #[must_use]
+    pub const fn is_separate(self) -> bool {
+        matches!(self, Self::SeparateUser(_))
+    }
+
+    /// Returns the word that JSON has for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::SameUser => "same_user",
+            Self::SeparateUser(_) => "separate_user",
+        }
+    }
 }
 
 /// There is no place to put the home: neither `HOME` nor an explicit folder is known.
@@ -40,7 +100,29 @@ impl Home {
             data: folder.to_owned(),
             state: folder.to_owned(),
             run: folder.join("run"),
+            inner: folder.join("run"),
+            own: folder.to_owned(),
             explicit: true,
+            realm: Realm::SameUser,
+        })
+    }
+
+    /// Returns the home below one folder of root's, whose daemon is a user of its own; `own` is where the
+    /// caller keeps what is his.
+    ///
+    /// # Errors
+    /// A folder is not an absolute path.
+    pub fn separate(folder: &Path, users: Users, own: PathBuf) -> Result<Self, HomeError> {
+        if !own.is_absolute() {
+            return Err(HomeError::Relative(own));
+        }
+        let private = folder.join("private");
+        Ok(Self {
+            data: private.clone(),
+            inner: private,
+            own,
+            realm: Realm::SeparateUser(users),
+            ..Self::below(folder)?
         })
     }
 
@@ -61,13 +143,17 @@ impl Home {
                 .ok_or(HomeError::Nowhere)
         };
         let state = under("XDG_STATE_HOME", ".local/state")?;
+        let run = absolute("XDG_RUNTIME_DIR")
+            .map_or_else(|| state.join("run"), |run| run.join("lychgate"));
         Ok(Self {
             config: under("XDG_CONFIG_HOME", ".config")?,
             data: under("XDG_DATA_HOME", ".local/share")?,
-            run: absolute("XDG_RUNTIME_DIR")
-                .map_or_else(|| state.join("run"), |run| run.join("lychgate")),
+            inner: run.clone(),
+            run,
+            own: state.clone(),
             state,
             explicit: false,
+            realm: Realm::SameUser,
         })
     }
 
@@ -87,12 +173,39 @@ impl Home {
         }
     }
 
-    /// The folders that must exist, be ours and have mode 0700.
+    /// Returns under which users it runs.
     #[must_use]
-    pub fn folders(&self) -> Vec<&Path> {
-        let mut all: Vec<&Path> = vec![&self.config, &self.data, &self.state, &self.run];
-        all.dedup();
-        all
+    pub const fn realm(&self) -> Realm {
+        self.realm
+    }
+
+    /// The folders that must exist, be the daemon's and have mode 0700.
+    #[must_use]
+    pub fn private_folders(&self) -> Vec<PathBuf> {
+        match self.realm {
+            Realm::SeparateUser(_) => vec![self.inner.clone()],
+            Realm::SameUser => {
+                let mut all = vec![
+                    self.config.clone(),
+                    self.data.clone(),
+                    self.state.clone(),
+                    self.run.clone(),
+                    self.launches(),
+                    self.incidents(),
+                ];
+                all.dedup();
+                all
+            }
+        }
+    }
+
+    /// The folders that must exist and be the daemon's, and that the agents' group may look into.
+    #[must_use]
+    pub fn shared_folders(&self) -> Vec<PathBuf> {
+        match self.realm {
+            Realm::SameUser => Vec::new(),
+            Realm::SeparateUser(_) => vec![self.run.clone(), self.launches(), self.audit()],
+        }
     }
 
     /// The draft of the configuration.
@@ -110,7 +223,10 @@ impl Home {
     /// The root key and log key of a log that no vault has taken over yet.
     #[must_use]
     pub fn bootstrap_key(&self) -> PathBuf {
-        self.state.join("bootstrap.key")
+        match self.realm {
+            Realm::SameUser => self.state.join("bootstrap.key"),
+            Realm::SeparateUser(_) => self.inner.join("bootstrap.key"),
+        }
     }
 
     /// The vault's sealed content.
@@ -137,13 +253,31 @@ impl Home {
         self.state.join("launches")
     }
 
-    /// The folder of incidents.
+    /// Where the caller keeps what is his.
     #[must_use]
-    pub fn incidents(&self) -> PathBuf {
-        self.state.join("incidents")
+    pub fn own_folder(&self) -> &Path {
+        &self.own
     }
 
-    /// The folder of the two sockets.
+    /// The caller's folder of incidents.
+    #[must_use]
+    pub fn incidents(&self) -> PathBuf {
+        self.own.join("incidents")
+    }
+
+    /// What the caller knows of the log besides the log: a file beside it, or among what is his own.
+    #[must_use]
+    pub fn known(&self, what: &str) -> PathBuf {
+        self.own.join("audit").with_added_extension(what)
+    }
+
+    /// The lock of the one daemon.
+    #[must_use]
+    pub fn lock(&self) -> PathBuf {
+        self.inner.join("lychd.lock")
+    }
+
+    /// The folder of the agents' socket.
     #[must_use]
     pub fn run_folder(&self) -> &Path {
         &self.run
@@ -158,13 +292,16 @@ impl Home {
     /// The socket for operators.
     #[must_use]
     pub fn operator_socket(&self) -> PathBuf {
-        self.run.join("operator.sock")
+        self.inner.join("operator.sock")
     }
 
     /// The daemon's own log; never a target, an argument or a secret in it.
     #[must_use]
     pub fn daemon_log(&self) -> PathBuf {
-        self.state.join("lychd.log")
+        match self.realm {
+            Realm::SameUser => self.state.join("lychd.log"),
+            Realm::SeparateUser(_) => self.inner.join("lychd.log"),
+        }
     }
 
     /// The folder below which everything lies, if it was named by hand.

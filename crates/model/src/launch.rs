@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChainLink, ConnectionId, ProcessRef, SessionId, Wall};
+use crate::{ChainLink, ConnectionId, Known, ProcessRef, SessionId, Wall};
 
 /// What the daemon writes beside the log for every connection, so that a warden without a daemon can
 /// attribute a process. A hint of medium strength: anybody with the user's rights could have written it,
@@ -44,8 +44,9 @@ pub struct ChildSeen {
     pub pgid: u32,
     /// SHA-256 of its whole command line, in hex: tells equal ones without keeping what may be secret.
     pub argv_sha256: String,
-    /// Inodes of the pipes and sockets at its standard input and output.
-    pub pipes: Vec<u64>,
+    /// Inodes of the pipes and sockets at its standard input and output; not known where the daemon is another
+    /// user.
+    pub pipes: Known<Vec<u64>>,
     /// When it was seen first.
     pub first_seen: Wall,
     /// When it was seen last.

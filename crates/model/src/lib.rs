@@ -25,7 +25,7 @@ pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
 pub use destination::{Destination, DestinationError};
 pub use fault::{Exit, Explain, Fault};
 pub use foreign::{Foreign, is_harmless};
-pub use home::{Home, HomeError};
+pub use home::{Home, HomeError, Realm, Users};
 pub use id::{
     CallId, ChannelName, ConnectionId, EpochId, IdError, IncidentId, LogId, OperationName,
     SecretName, SessionId,

@@ -77,8 +77,19 @@ pub enum LinkRole {
     Shim,
     /// Holds the other end of the shim's standard input: the client.
     Holder,
+    /// Holds it as the shim says: the daemon is another user and cannot look. That it stands above the shim is
+    /// seen all the same.
+    HolderReported,
     /// Stands between or above, up to the first shell, session leader or service manager.
     Above,
+}
+
+impl LinkRole {
+    /// Tells whether this is the client, be it seen or only reported.
+    #[must_use]
+    pub const fn is_holder(self) -> bool {
+        matches!(self, Self::Holder | Self::HolderReported)
+    }
 }
 
 /// How a person's presence was established for an act that widens authority.

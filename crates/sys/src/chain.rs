@@ -3,7 +3,9 @@
 //! A process of that chain is the *holder* if it can still write into the shim's standard input: its death is the
 //! client's death, while the death of a link above it leaves a working wire in the hands of a run that
 //! nobody owns. Read-only, and made of what every user may see, but for the descriptors of processes of
-//! other users: where those hide the answer, ownership is incomplete and says why.
+//! other users: where those hide the answer, ownership is incomplete and says why. A daemon that is a user of
+//! its own sees none of its agents' descriptors: [`reported`] takes the shim's word for who holds the wire, if
+//! that process is seen above it, and keeps it apart from what was seen.
 //!
 //! The chain ends below a service manager and below a person's shell, since leaving either is ordinary
 //! (`nohup`, a closed terminal), and with the first session leader above the holder, the top of what was
@@ -14,9 +16,10 @@ mod wire;
 
 use std::io;
 
-use model::{ChainLink, LinkRole, ProcessRef};
+use model::{ChainLink, LinkRole, ProcessId, ProcessRef};
 
 use crate::{
+    login,
     process::Handle,
     procfs::{ProcFs, RawDescriptor},
 };
@@ -28,6 +31,8 @@ use wire::FarEnd;
 pub struct Chain {
     links: Vec<Link>,
     holder: Result<usize, Incomplete>,
+    /// Whether the holder is only what the shim says.
+    is_reported: bool,
 }
 
 /// One process of a chain, held so that its end is seen.
@@ -74,6 +79,17 @@ pub enum Incomplete {
         /// Which could not be looked into.
         pids: Vec<u32>,
     },
+    /// The shim does not say who does, and nobody else may look.
+    #[error("the shim does not say who holds the other end of its standard input")]
+    Unreported,
+    /// The shim names a process that is not above it, or is another user's.
+    #[error(
+        "the shim says that {pid} holds the other end of its standard input, which is no process of its user above it"
+    )]
+    NotAbove {
+        /// Which it names.
+        pid: u32,
+    },
     /// More than one does, so the death of one of them is no end of the wire.
     #[error("several processes hold the other end of the shim's standard input: {pids:?}")]
     Several {
@@ -83,6 +99,16 @@ pub enum Incomplete {
 }
 
 impl Chain {
+    fn of(mut links: Vec<Link>, holder: Result<usize, Incomplete>, is_reported: bool) -> Self {
+        let last = last_link(&links, holder.as_ref().ok().copied());
+        links.truncate(last + 1);
+        Self {
+            links,
+            holder,
+            is_reported,
+        }
+    }
+
     /// Returns the links, the shim first.
     #[must_use]
     pub fn links(&self) -> &[Link] {
@@ -111,6 +137,7 @@ impl Chain {
     #[must_use]
     pub fn recorded(&self) -> Vec<ChainLink> {
         let role = |index| match &self.holder {
+            Ok(holder) if *holder == index && self.is_reported => LinkRole::HolderReported,
             Ok(holder) if *holder == index => LinkRole::Holder,
             _ if index == 0 => LinkRole::Shim,
             _ => LinkRole::Above,
@@ -137,12 +164,37 @@ impl Chain {
 /// The shim has ended, or its parents changed faster than they could be read.
 pub fn above(shim: Handle, claimed: Option<u64>) -> io::Result<Chain> {
     let procfs = ProcFs::open()?;
-    let mut links = climb(shim)?;
+    let links = climb(shim)?;
     let far_end = wire::far_end(&procfs, &links, claimed);
     let holder = far_end.and_then(|end| holder(&procfs, &links, &end));
-    let last = last_link(&links, holder.as_ref().ok().copied());
-    links.truncate(last + 1);
-    Ok(Chain { links, holder })
+    Ok(Chain::of(links, holder, false))
+}
+
+/// Looks at who stands above a shim of another user, which says that `holder` holds its wire.
+///
+/// # Errors
+/// As [`above`].
+pub fn reported(shim: Handle, holder: Option<&ProcessId>) -> io::Result<Chain> {
+    let links = climb(shim)?;
+    let holder = holder.ok_or(Incomplete::Unreported).and_then(|named| {
+        let is_it = |(_, link): &(usize, &Link)| link.process.id.same(named);
+        let its_own = |(_, link): &(usize, &Link)| is_of_its_user(&links, link);
+        let found = links.iter().enumerate().skip(1).find(is_it).filter(its_own);
+        let not_above = Incomplete::NotAbove { pid: named.pid };
+        found.map(|(index, _)| index).ok_or(not_above)
+    });
+    Ok(Chain::of(links, holder, true))
+}
+
+/// A client belongs to the same user as its shim; what root or the daemon runs above both is nobody's client.
+fn is_of_its_user(links: &[Link], link: &Link) -> bool {
+    let user = |link: &Link| {
+        let uid = login::effective_uid(link.handle.id().pid)?;
+        // Asked afterwards: alive now, so the number was its own.
+        link.handle.is_alive().ok()?.then_some(uid)
+    };
+    let own = links.first().and_then(user);
+    own.is_some() && own == user(link)
 }
 
 /// Opens the shim's ancestors up to the service manager, which is no link.

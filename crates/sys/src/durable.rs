@@ -5,39 +5,83 @@ use std::{
     io::{self, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-use rustix::io::Errno;
+use rustix::{fs::Mode, io::Errno};
+
+/// Whether this process lets its group read what it shares.
+static GROUP_READS: AtomicBool = AtomicBool::new(false);
+
+/// Lets the group of this process read what is written as [`Reader::Group`] from now on: a daemon that is a
+/// user of its own shares its log, which is ciphertext, with those who review it. To be said once, at the start.
+pub fn let_group_read() {
+    GROUP_READS.store(true, Ordering::Relaxed);
+    rustix::process::umask(Mode::from_raw_mode(0o027));
+}
+
+/// Who may read a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reader {
+    /// Its owner.
+    Owner,
+    /// The owner's group too, where [`let_group_read`] said so.
+    Group,
+}
+
+impl Reader {
+    fn group_reads(self) -> bool {
+        self == Self::Group && GROUP_READS.load(Ordering::Relaxed)
+    }
+
+    /// Returns the mode of a file that it may read.
+    #[must_use]
+    pub fn file_mode(self) -> u32 {
+        if self.group_reads() { 0o640 } else { 0o600 }
+    }
+
+    fn folder_mode(self) -> u32 {
+        if self.group_reads() { 0o750 } else { 0o700 }
+    }
+}
 
 /// Replaces the file at `path` with `bytes`, mode 0600: write beside it, fsync, rename, fsync the folder.
 ///
 /// # Errors
 /// The file system refused; the old file is still there, and a leftover `.tmp` beside it may be too.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (file, tmp) = beside(path, bytes)?;
+    replace_for(Reader::Owner, path, bytes)
+}
+
+/// The same for these readers.
+///
+/// # Errors
+/// As [`replace`].
+pub fn replace_for(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (file, tmp) = beside(reader, path, bytes)?;
     // Before the rename: otherwise a crash can leave the new name on an empty file.
     file.sync_all()?;
     std::fs::rename(&tmp, path)?;
     sync_folder_of(path)
 }
 
-/// Replaces the file at `path` with `bytes`, mode 0600, without waiting for the disk: a reader meets the old
-/// bytes or the new ones, also after this process was killed, and nothing is promised over a power cut.
+/// Replaces the file at `path` with `bytes` for these readers, without waiting for the disk: whoever reads meets
+/// the old bytes or the new ones, also after this process was killed, and nothing is promised over a power cut.
 ///
 /// # Errors
 /// As [`replace`].
-pub fn exchange(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let (_, tmp) = beside(path, bytes)?;
+pub fn exchange(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (_, tmp) = beside(reader, path, bytes)?;
     std::fs::rename(&tmp, path)
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> io::Result<(File, PathBuf)> {
+fn beside(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<(File, PathBuf)> {
     let tmp = path.with_added_extension("tmp");
     let mut file = OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(true)
-        .mode(0o600)
+        .mode(reader.file_mode())
         .custom_flags(libc::O_NOFOLLOW)
         .open(&tmp)?;
     file.write_all(bytes)?;
@@ -49,10 +93,18 @@ fn beside(path: &Path, bytes: &[u8]) -> io::Result<(File, PathBuf)> {
 /// # Errors
 /// `AlreadyExists` if the name is taken, which is then left alone; anything else is the file system's.
 pub fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    create_for(Reader::Owner, path, bytes)
+}
+
+/// The same for these readers.
+///
+/// # Errors
+/// As [`create`].
+pub fn create_for(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
-        .mode(0o600)
+        .mode(reader.file_mode())
         .open(path)?;
     file.write_all(bytes)?;
     file.sync_all()?;
@@ -89,10 +141,18 @@ pub fn sync_folder_of(path: &Path) -> io::Result<()> {
 /// `PermissionDenied` if it is a link, belongs to another user or is open to others: somebody else could
 /// then put a file or socket of his own there.
 pub fn private_folder(folder: &Path) -> io::Result<()> {
+    folder_for(Reader::Owner, folder)
+}
+
+/// The same for these readers, who may look in and never write.
+///
+/// # Errors
+/// As [`private_folder`].
+pub fn folder_for(reader: Reader, folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
     std::fs::DirBuilder::new()
         .recursive(true)
-        .mode(0o700)
+        .mode(reader.folder_mode())
         .create(folder)?;
     let meta = std::fs::symlink_metadata(folder)?;
     let refuse = |why: &str| {
@@ -105,8 +165,11 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
     if meta.uid() != rustix::process::geteuid().as_raw() {
         return refuse("belongs to another user");
     }
-    if meta.mode() & 0o077 != 0 {
-        return refuse("is open to other users (chmod 700 it)");
+    if meta.mode() & 0o777 & !reader.folder_mode() != 0 {
+        return refuse(&format!(
+            "is open to other users (chmod {:o} it)",
+            reader.folder_mode()
+        ));
     }
     Ok(())
 }

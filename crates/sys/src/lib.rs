@@ -20,6 +20,7 @@ pub mod peer;
 pub mod port;
 pub mod process;
 pub mod procfs;
+pub mod realm;
 pub mod small_file;
 pub mod socket;
 pub mod spawn;

@@ -1,4 +1,4 @@
-//! Unix sockets that only their owner can reach, however deep their folder lies.
+//! Unix sockets that only their owner can reach, or his group beside him, however deep their folder lies.
 //!
 //! The folder is opened first and judged by its descriptor. A path too long for an address (unix(7): 107 bytes)
 //! is then walked through that descriptor, so that no working directory changes and nobody can exchange
@@ -19,6 +19,44 @@ use rustix::{
     io::Errno,
 };
 
+/// Whose a socket is, and who beside him reaches it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Keeper {
+    /// The user whose folder it must be in.
+    pub uid: u32,
+    /// Whether the folder's group may come in; it may never write there.
+    pub group: bool,
+}
+
+impl Keeper {
+    /// This process's user alone.
+    #[must_use]
+    pub fn ourselves() -> Self {
+        Self {
+            uid: rustix::process::geteuid().as_raw(),
+            group: false,
+        }
+    }
+
+    /// What the folder's mode may not have.
+    const fn closed(self) -> Mode {
+        if self.group {
+            Mode::WGRP.union(Mode::RWXO)
+        } else {
+            Mode::RWXG.union(Mode::RWXO)
+        }
+    }
+
+    fn socket_mode(self) -> Mode {
+        let own = Mode::RUSR | Mode::WUSR;
+        if self.group {
+            own | Mode::RGRP | Mode::WGRP
+        } else {
+            own
+        }
+    }
+}
+
 /// Makes a socket at `path`, mode 0600, in a folder that must be ours and closed to others, and listens.
 ///
 /// A socket that an ended process left there is replaced: take the lock of the home first.
@@ -27,7 +65,15 @@ use rustix::{
 /// `PermissionDenied` if the folder is a link, is not ours or is open to others; `AlreadyExists` if something
 /// that is no socket has the name; `InvalidInput` if the path cannot be an address on this system.
 pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
-    let (folder, name) = private_folder_of(path)?;
+    bind(path, Keeper::ourselves())
+}
+
+/// The same for another keeper: with its group let in the socket has mode 0660.
+///
+/// # Errors
+/// As [`bind_private`].
+pub fn bind(path: &Path, keeper: Keeper) -> io::Result<UnixListener> {
+    let (folder, name) = folder_of(path, keeper)?;
     match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(seen) if is_socket(&seen) => unlinkat(&folder, name, AtFlags::empty())?,
         Ok(_) => {
@@ -45,17 +91,18 @@ pub fn bind_private(path: &Path) -> io::Result<UnixListener> {
             format!("the folder of {} was exchanged", path.display()),
         ));
     }
-    chmodat(&folder, name, Mode::RUSR | Mode::WUSR, AtFlags::empty())?;
+    chmodat(&folder, name, keeper.socket_mode(), AtFlags::empty())?;
     Ok(listener)
 }
 
-/// Connects to the socket at `path`, in a folder that must be ours and closed to others.
+/// Connects to the socket at `path`, in a folder that must be its keeper's and closed to others.
 ///
 /// # Errors
 /// `NotFound` or `ConnectionRefused` if nobody listens; `PermissionDenied` if the folder is a link, is not
-/// ours or is open to others, so that anybody could listen there; `WouldBlock` if the listener takes no more.
-pub fn connect(path: &Path) -> io::Result<UnixStream> {
-    let (folder, name) = private_folder_of(path)?;
+/// the keeper's or is open to others, so that anybody could listen there; `WouldBlock` if the listener takes no
+/// more.
+pub fn connect(path: &Path, keeper: Keeper) -> io::Result<UnixStream> {
+    let (folder, name) = folder_of(path, keeper)?;
     connect_now(&address(path, &folder, name)?)
 }
 
@@ -71,8 +118,8 @@ fn connect_now(path: &Path) -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Opens the folder of `path` and sees that only its owner, who must be us, can put something there.
-fn private_folder_of(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
+/// Opens the folder of `path` and sees that only its owner, who must be the keeper, can put something there.
+fn folder_of(path: &Path, keeper: Keeper) -> io::Result<(OwnedFd, &OsStr)> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -89,11 +136,15 @@ fn private_folder_of(path: &Path) -> io::Result<(OwnedFd, &OsStr)> {
         other => other?,
     };
     let seen = fstat(&opened)?;
-    if seen.st_uid != rustix::process::geteuid().as_raw() {
+    if seen.st_uid != keeper.uid {
         return refuse("belongs to another user");
     }
-    if Mode::from_raw_mode(seen.st_mode).intersects(Mode::RWXG | Mode::RWXO) {
-        return refuse("is open to other users (chmod 700 it)");
+    if Mode::from_raw_mode(seen.st_mode).intersects(keeper.closed()) {
+        return refuse(if keeper.group {
+            "is open to other users (chmod 750 it)"
+        } else {
+            "is open to other users (chmod 700 it)"
+        });
     }
     Ok((opened, name))
 }
@@ -144,6 +195,10 @@ mod tests {
         let run = root.path().join("run");
         fs::DirBuilder::new().mode(0o700).create(&run).unwrap();
         (root, run)
+    }
+
+    fn connect(path: &Path) -> io::Result<UnixStream> {
+        super::connect(path, Keeper::ourselves())
     }
 
     fn say_hello_through(path: &Path) -> String {
@@ -214,6 +269,41 @@ mod tests {
             for refused in [bind_private(&path).err(), connect(&path).err()] {
                 let refused = refused.unwrap();
                 assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied, "{mode:o}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_let_in_may_come_and_never_write() {
+        let (_root, run) = folder();
+        let path = run.join("agent.sock");
+        let keeper = Keeper {
+            group: true,
+            ..Keeper::ourselves()
+        };
+        fs::set_permissions(&run, fs::Permissions::from_mode(0o750)).unwrap();
+
+        let _listener = bind(&path, keeper).unwrap();
+
+        assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o660);
+        assert!(super::connect(&path, keeper).is_ok());
+        assert!(connect(&path).is_err(), "it is not ours alone");
+        let other = Keeper {
+            uid: keeper.uid + 1,
+            ..keeper
+        };
+        assert!(super::connect(&path, other).is_err(), "it is not theirs");
+        for mode in [0o770, 0o755, 0o751] {
+            fs::set_permissions(&run, fs::Permissions::from_mode(mode)).unwrap();
+            for refused in [
+                bind(&path, keeper).err(),
+                super::connect(&path, keeper).err(),
+            ] {
+                assert_eq!(
+                    refused.unwrap().kind(),
+                    io::ErrorKind::PermissionDenied,
+                    "{mode:o}"
+                );
             }
         }
     }

@@ -32,6 +32,17 @@ pub struct Detached {
     pub environment: Vec<(OsString, OsString)>,
     /// The file that its standard error is appended to, created with mode 0600.
     pub log: PathBuf,
+    /// As whom it runs, with no further group; as we do if none is named. Only root can start it as another.
+    pub as_user: Option<User>,
+}
+
+/// A user with his own group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct User {
+    /// The user.
+    pub uid: u32,
+    /// His group.
+    pub gid: u32,
 }
 
 impl Detached {
@@ -54,12 +65,16 @@ impl Detached {
             .mode(0o600)
             .custom_flags(libc::O_NOFOLLOW)
             .open(&self.log)?;
+        if let Some(user) = self.as_user {
+            std::os::unix::fs::fchown(&log, Some(user.uid), Some(user.gid))?;
+        }
         let image = Image::new(self)?;
         let (mut failure, report) = io::pipe()?;
         let inside = Inside {
             null: null.as_raw_fd(),
             log: log.as_raw_fd(),
             report: report.as_raw_fd(),
+            as_user: self.as_user,
             image: &image,
         };
 
@@ -133,6 +148,7 @@ struct Inside<'a> {
     null: RawFd,
     log: RawFd,
     report: RawFd,
+    as_user: Option<User>,
     image: &'a Image,
 }
 
@@ -174,7 +190,7 @@ impl Inside<'_> {
             libc::umask(0o077);
             close_from(REPORT + 1) && libc::chdir(c"/".as_ptr()) == 0
         };
-        if bare {
+        if bare && self.takes_user() {
             // SAFETY: both lists end with a null pointer and point to texts that `image` owns.
             unsafe {
                 libc::execve(
@@ -185,6 +201,17 @@ impl Inside<'_> {
             }
         }
         fail(REPORT)
+    }
+
+    /// Becomes the user: groups first, since afterwards they could not be given up any more (setgroups(2)).
+    fn takes_user(&self) -> bool {
+        let Some(User { uid, gid }) = self.as_user else {
+            return true;
+        };
+        // SAFETY: system calls on plain values; an empty list of groups is read from no pointer.
+        unsafe {
+            libc::setgroups(0, ptr::null()) == 0 && libc::setgid(gid) == 0 && libc::setuid(uid) == 0
+        }
     }
 }
 

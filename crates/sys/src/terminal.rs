@@ -1,8 +1,14 @@
-//! Asking a person for something that must not be seen.
+//! Asking a person for something that must not be seen, or taking it from a descriptor that he left open.
+
+#![expect(
+    unsafe_code,
+    reason = "a descriptor known by its number has no safe wrapper"
+)]
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, BufRead, BufReader, Write},
+    os::fd::FromRawFd,
 };
 
 use model::Secret;
@@ -52,11 +58,44 @@ pub fn ask_hidden(prompt: &str) -> io::Result<Secret> {
     ))
 }
 
-/// Opens a descriptor that whoever started us left open for us.
+/// Returns a descriptor that whoever started us left open for us. It is doubled and not opened anew: a socket, or
+/// a pipe that another user made, could not be.
 ///
 /// # Errors
-/// It is not open, or cannot be read.
+/// It is not open.
 pub fn inherited(fd: i32) -> io::Result<File> {
-    // Opens the same pipe or file anew (proc_pid_fd(5), fd(4) on macOS): no unsafe adoption of a number.
-    File::open(format!("/dev/fd/{fd}"))
+    // SAFETY: a system call on plain values; a number that is not open is an error.
+    let doubled = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
+    if doubled < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the kernel just made this descriptor for us, and nobody else has it.
+    Ok(unsafe { File::from_raw_fd(doubled) })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        os::{fd::AsRawFd, unix::net::UnixStream},
+    };
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_open_is_read_and_what_is_not_open_is_an_error() {
+        let (near, mut far) = UnixStream::pair().unwrap();
+        far.write_all(b"1234").unwrap();
+        drop(far);
+
+        let mut said = String::new();
+        let mut left = inherited(near.as_raw_fd()).unwrap();
+        left.read_to_string(&mut said).unwrap();
+
+        assert_eq!(said, "1234");
+        assert_eq!(
+            inherited(i32::MAX).unwrap_err().raw_os_error(),
+            Some(libc::EBADF)
+        );
+    }
 }

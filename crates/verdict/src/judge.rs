@@ -119,7 +119,7 @@ pub fn candidates(input: &Input<'_>) -> BTreeSet<u32> {
         pids.extend(record.chain.iter().map(|link| link.process.id.pid));
         pids.extend(record.children.iter().map(|child| child.process.id.pid));
         // What hangs below the holder is of the run too.
-        let holder = records::link(record, model::LinkRole::Holder);
+        let holder = records::holder(record);
         pids.extend(
             holder
                 .into_iter()

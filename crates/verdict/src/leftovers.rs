@@ -5,7 +5,7 @@
 //! that only such a server makes. It is never proven, and its name alone ties it to nothing.
 
 use inventory::Process;
-use model::{Foreign, LinkRole};
+use model::Foreign;
 
 use crate::{
     Confidence, EvidenceSource as Source, EvidenceStrength as Weight, Verdict,
@@ -101,8 +101,7 @@ fn parent_is_dead(world: &World<'_>, seen: Recorded<'_>) -> bool {
 }
 
 fn client_is_dead(world: &World<'_>, seen: Recorded<'_>) -> bool {
-    records::link(seen.record, LinkRole::Holder)
-        .is_some_and(|holder| records::alive(world, holder) == Some(false))
+    records::holder(seen.record).is_some_and(|holder| records::alive(world, holder) == Some(false))
 }
 
 /// Whose container a process runs in.

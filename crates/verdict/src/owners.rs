@@ -113,6 +113,7 @@ impl Case<'_, '_> {
                 let id = &link.process.id;
                 let is = match link.role {
                     LinkRole::Above => "above the client",
+                    LinkRole::HolderReported => "the client, as its shim says,",
                     LinkRole::Holder | LinkRole::Shim => "the client",
                 };
                 let led = [root.pgid, root.sid].contains(&id.pid)

@@ -4,7 +4,7 @@
 //! written it), so the log's clear headers confirm or contradict it.
 
 use inventory::Process;
-use model::{ChainLink, Known, LaunchRecord, LinkRole, SessionState};
+use model::{ChainLink, Known, LaunchRecord, SessionState};
 
 use crate::{
     Authority, Confidence, Evidence, EvidenceSource as Source, EvidenceStrength as Weight, Finding,
@@ -16,9 +16,9 @@ use crate::{
     world::World,
 };
 
-/// Returns the first link of this role.
-pub(crate) fn link(record: &LaunchRecord, role: LinkRole) -> Option<&ChainLink> {
-    record.chain.iter().find(|link| link.role == role)
+/// Returns the client.
+pub(crate) fn holder(record: &LaunchRecord) -> Option<&ChainLink> {
+    record.chain.iter().find(|link| link.role.is_holder())
 }
 
 /// Tells whether the process of a link lives; none if that cannot be told.
@@ -62,7 +62,7 @@ fn run(
     unit: &Unit<'_>,
     record: &LaunchRecord,
 ) -> Option<Finding> {
-    let holder = link(record, LinkRole::Holder)?;
+    let holder = holder(record)?;
     let living = world
         .process(holder.process.id.pid)
         .filter(|_| alive(world, holder) == Some(true))?;
@@ -167,7 +167,7 @@ fn first_dead_above<'r>(world: &World<'_>, record: &'r LaunchRecord) -> Option<&
     record
         .chain
         .iter()
-        .skip_while(|link| link.role != LinkRole::Holder)
+        .skip_while(|link| !link.role.is_holder())
         .skip(1)
         .find(|link| found_dead(link) && !is_plain_shell(link))
 }

@@ -42,7 +42,7 @@ fn named(record: &LaunchRecord) -> impl Iterator<Item = &ProcessId> {
     let links = record
         .chain
         .iter()
-        .filter(|link| matches!(link.role, LinkRole::Shim | LinkRole::Holder))
+        .filter(|link| link.role == LinkRole::Shim || link.role.is_holder())
         .map(|link| &link.process.id);
     let children = record.children.iter().map(|child| &child.process.id);
     let lost = |id: &ProcessId| record.lost.iter().any(|lost| lost.process.id.same(id));

@@ -4,7 +4,6 @@
 //! end of its input; only then, whose child it is now. Each answer leaves its evidence.
 
 use inventory::{Holder, Process};
-use model::LinkRole;
 
 use crate::{
     Confidence, EndKind, EndState, EvidenceSource as Source, EvidenceStrength as Weight, Owner,
@@ -147,10 +146,7 @@ impl Case<'_, '_> {
     }
 
     fn is_recorded_client(&self, pid: u32) -> bool {
-        let holder = self
-            .unit
-            .record
-            .and_then(|record| records::link(record, LinkRole::Holder));
+        let holder = self.unit.record.and_then(|record| records::holder(record));
         holder.is_some_and(|holder| {
             holder.process.id.pid == pid && records::alive(self.world, holder) == Some(true)
         })
@@ -231,7 +227,7 @@ impl Case<'_, '_> {
         let recorded = self
             .unit
             .census
-            .and_then(|seen| records::link(seen.record, LinkRole::Holder));
+            .and_then(|seen| records::holder(seen.record));
         if let Some(holder) = recorded.filter(|holder| holder.process.id.pid != client.pid()) {
             let what = format!(
                 "a record has it below pid {}, which contradicts who holds its input",
@@ -367,7 +363,7 @@ impl Case<'_, '_> {
         let Some(record) = self.unit.record.or(census.map(|seen| seen.record)) else {
             return false;
         };
-        let Some(holder) = records::link(record, LinkRole::Holder) else {
+        let Some(holder) = records::holder(record) else {
             return false;
         };
         if records::alive(self.world, holder) != Some(false) {

@@ -1,6 +1,6 @@
 //! The first line on the agent's socket and its one reply.
 
-use model::{ConnectionId, Explain, Foreign, SessionId};
+use model::{ConnectionId, Explain, Foreign, ProcessId, SessionId};
 use serde::{Deserialize, Serialize};
 
 /// What a connection is for.
@@ -14,7 +14,7 @@ pub enum Role {
 /// What the shim says first.
 ///
 /// Inodes are claims that help to find the holder; the daemon looks for itself and believes only what it
-/// sees.
+/// sees. Where it is another user it sees no descriptor, and what it is told of the holder stays marked as told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     /// Lowest version of the wire it speaks.
@@ -33,6 +33,9 @@ pub struct Hello {
     pub parent: u32,
     /// How it was called.
     pub argv0: Foreign,
+    /// Which process holds the other end of its standard input; said where the daemon is another user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<ProcessId>,
 }
 
 /// What the daemon answers.

@@ -18,7 +18,7 @@ use model::{Clock, Exit, Explain, Fault, Home, Kind, Seq, Wall};
 use serde::{Deserialize, Serialize};
 use sys::{clock::SystemClock, durable};
 
-use super::{Place, refused};
+use super::{Place, known, refused};
 use crate::ui;
 
 /// How often a followed log is looked at.
@@ -41,7 +41,7 @@ pub(crate) fn newest(home: &Home) -> Option<Copied> {
 }
 
 fn note(home: &Home) -> PathBuf {
-    home.audit().with_added_extension("shipped")
+    home.known("shipped")
 }
 
 /// Copies once, or until interrupted.
@@ -81,7 +81,7 @@ fn note_down(home: &Home, to: &Path, seq: Seq) -> Result<(), Explain> {
         seq,
     };
     let text = serde_json::to_vec(&copied).unwrap_or_default();
-    durable::replace(&note(home), &text).map_err(|error| refused("write", &note(home), &error))
+    known::keep(&note(home), &text).map_err(|error| refused("write", &note(home), &error))
 }
 
 /// A copy that is kept up to date.

@@ -2,7 +2,10 @@
 //!
 //! The remembered id lies among the user's files, so it stops a mix-up and not a program of the same user.
 
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
 
 use ledger::Report;
 use model::{Clock, Exit, Explain, Fault, Home, IncidentId, LogId, Seq, Wall};
@@ -11,7 +14,7 @@ use serde_json::Value;
 use sys::clock::SystemClock;
 
 fn file(home: &Home) -> PathBuf {
-    home.audit().with_added_extension("id")
+    home.known("id")
 }
 
 /// Returns the id of the log that was seen here first.
@@ -22,10 +25,7 @@ pub(super) fn log(home: &Home) -> Option<LogId> {
 
 /// Remembers a log's id; if that cannot be written, the next verification is the first again.
 pub(super) fn remember(home: &Home, id: LogId) {
-    drop(sys::durable::replace(
-        &file(home),
-        format!("{id}\n").as_bytes(),
-    ));
+    drop(keep(&file(home), format!("{id}\n").as_bytes()));
 }
 
 /// The newest verification of this home's log.
@@ -40,7 +40,7 @@ pub(crate) struct Verified {
 }
 
 fn verified_file(home: &Home) -> PathBuf {
-    home.audit().with_added_extension("verified")
+    home.known("verified")
 }
 
 /// Returns the newest verification; none if there never was one.
@@ -59,8 +59,19 @@ pub(super) fn note_verified(home: &Home, report: &Report) {
     if let Ok(text) = serde_json::to_vec(&verified)
         && home.audit().exists()
     {
-        drop(sys::durable::replace(&verified_file(home), &text));
+        drop(keep(&verified_file(home), &text));
     }
+}
+
+/// Writes what this user knows, in a folder of his own.
+pub(super) fn keep(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)?;
+    }
+    sys::durable::replace(path, bytes)
 }
 
 /// Returns the file of an incident that holds a verification's result.

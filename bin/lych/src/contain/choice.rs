@@ -79,7 +79,7 @@ impl Wanted {
             Self::Client(pid) => {
                 let is_its = |record: &&LaunchRecord| {
                     let mut links = record.chain.iter();
-                    links.any(|link| link.role == LinkRole::Holder && link.process.id.pid == *pid)
+                    links.any(|link| link.role.is_holder() && link.process.id.pid == *pid)
                 };
                 // A number is given out again: the newest record means the client that is meant.
                 let records = survey.launches.iter().filter(is_its);
@@ -302,6 +302,7 @@ fn client(finding: &Finding, survey: &Survey) -> Known<Named> {
         return Known::Yes(Named {
             pid: owner.pid,
             command: owner.command.value().cloned().unwrap_or_default(),
+            reported: false,
         });
     }
     let of_run = |record: &&LaunchRecord| finding.session == Some(record.session);
@@ -310,8 +311,8 @@ fn client(finding: &Finding, survey: &Survey) -> Known<Named> {
         .iter()
         .filter(of_run)
         .flat_map(|record| &record.chain);
-    match links.find(|link| link.role == LinkRole::Holder) {
-        Some(link) => Known::Yes((&link.process).into()),
+    match links.find(|link| link.role.is_holder()) {
+        Some(link) => Known::Yes(link.into()),
         None => Known::unknown("no client was seen, and no record names one"),
     }
 }
@@ -395,10 +396,7 @@ fn ended_shims(session: SessionId, survey: &Survey, known: &[Subject]) -> Vec<Su
 }
 
 fn ended_shim(record: &LaunchRecord, process: &ProcessRef, survey: &Survey) -> Subject {
-    let holder = record
-        .chain
-        .iter()
-        .find(|link| link.role == LinkRole::Holder);
+    let holder = record.chain.iter().find(|link| link.role.is_holder());
     Subject {
         finding: format!("launch record {}", record.connection),
         verdict: "NOT_JUDGED".to_owned(),

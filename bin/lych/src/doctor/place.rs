@@ -15,13 +15,20 @@ const LITTLE: u64 = 64 << 20;
 
 /// Looks at the folders.
 pub(super) fn look(home: &Home) -> Vec<Finding> {
-    let mut found: Vec<Finding> = home.folders().into_iter().filter_map(folder).collect();
+    let owner = home.realm().daemon(sys::process::own_uid());
+    let private = home.private_folders().into_iter();
+    let shared = home.shared_folders().into_iter();
+    let mut found: Vec<Finding> = private
+        .filter_map(|path| folder(&path, owner, 0o077))
+        .chain(shared.filter_map(|path| folder(&path, owner, 0o027)))
+        .collect();
     found.extend(room(home));
     found.extend(keys(home));
     found
 }
 
-fn folder(path: &Path) -> Option<Finding> {
+/// `closed` are the rights that nobody else may have.
+fn folder(path: &Path, owner: u32, closed: u32) -> Option<Finding> {
     let shown = path.display();
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
@@ -36,13 +43,14 @@ fn folder(path: &Path) -> Option<Finding> {
         let what = format!("{shown} is no folder, or a link to one");
         return Some(Finding::fault("home", what, "put a real folder there"));
     }
-    if meta.uid() != sys::process::own_uid() {
+    if meta.uid() != owner {
         let what = format!("{shown} belongs to uid {}", meta.uid());
         return Some(Finding::fault("home", what, "run as the user who owns it"));
     }
-    (meta.permissions().mode() & 0o077 != 0).then(|| {
+    (meta.permissions().mode() & closed != 0).then(|| {
         let what = format!("{shown} is open to other users, so the daemon does not start");
-        Finding::fault("home", what, format!("chmod 700 {shown}"))
+        let mode = 0o777 & !closed;
+        Finding::fault("home", what, format!("chmod {mode:o} {shown}"))
     })
 }
 

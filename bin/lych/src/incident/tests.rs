@@ -63,6 +63,7 @@ fn row() -> Row {
         client: Known::Yes(Named {
             pid: 4700,
             command: vec!["claude".into()],
+            reported: false,
         }),
         server: Known::Yes(Named {
             pid: 4711,
@@ -71,6 +72,7 @@ fn row() -> Row {
                 "server.js\u{1b}[2J\u{1b}[H\nincident i-0000000000000000  CONTAINED".into(),
                 Foreign::new("x".repeat(70)),
             ],
+            reported: false,
         }),
         parent_and_group: Known::Yes(Place {
             ppid: 1,

@@ -134,7 +134,12 @@ fn raw(text: &Foreign) -> String {
 }
 
 fn named(process: &Named) -> String {
-    format!("{}  {}", process.pid, command(&process.command))
+    let whose_word = if process.reported {
+        "  (reported by its shim, not seen)"
+    } else {
+        ""
+    };
+    format!("{}  {}{whose_word}", process.pid, command(&process.command))
 }
 
 /// Returns a command line that a person can take in; JSON has the whole of it.

@@ -10,8 +10,13 @@ use std::{
     time::Duration,
 };
 
-use model::{Exit, Explain, Fault, Foreign, Home};
-use sys::{clock::boot_millis, durable, socket, spawn::Detached};
+use model::{Exit, Explain, Fault, Foreign, Home, Realm, Users};
+use sys::{
+    clock::boot_millis,
+    durable,
+    socket::{self, Keeper},
+    spawn::Detached,
+};
 
 /// Who needed the daemon; the log keeps it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,8 +59,8 @@ pub(super) fn connect(
     let mut pause = SHORTEST_PAUSE;
     let mut started = false;
     loop {
-        let error = match socket::connect(path) {
-            Ok(stream) => return ours(stream, path),
+        let error = match socket::connect(path, keeper(home, path)) {
+            Ok(stream) => return ours(home, stream, path),
             Err(error) => error,
         };
         let nobody_listens = matches!(
@@ -64,7 +69,7 @@ pub(super) fn connect(
         );
         let queue_is_full = error.kind() == io::ErrorKind::WouldBlock;
         if !nobody_listens && !queue_is_full {
-            return Err(unsafe_socket(path, &error));
+            return Err(unsafe_socket(home, path, &error));
         }
         if nobody_listens && !started {
             start(home, started_by)?;
@@ -78,14 +83,24 @@ pub(super) fn connect(
     }
 }
 
-/// Sees that whoever listens is the same user, who alone could have made the socket where it is.
-fn ours(stream: UnixStream, path: &Path) -> Result<UnixStream, Explain> {
-    let listener = sys::peer::credentials(&stream).map_err(|error| unsafe_socket(path, &error))?;
-    if listener.uid == sys::process::own_uid() {
+/// Whose the folder of a socket must be. Where the daemon is a user of its own, the agents' socket lies where
+/// their group may come in.
+pub(crate) fn keeper(home: &Home, path: &Path) -> Keeper {
+    Keeper {
+        uid: home.realm().daemon(sys::process::own_uid()),
+        group: home.realm().is_separate() && path == home.agent_socket(),
+    }
+}
+
+/// Sees that whoever listens is the daemon's user, who alone could have made the socket where it is.
+fn ours(home: &Home, stream: UnixStream, path: &Path) -> Result<UnixStream, Explain> {
+    let listener =
+        sys::peer::credentials(&stream).map_err(|error| unsafe_socket(home, path, &error))?;
+    if listener.uid == home.realm().daemon(sys::process::own_uid()) {
         return Ok(stream);
     }
     let why = format!("uid {} listens there", listener.uid);
-    Err(unsafe_socket(path, &io::Error::other(why)))
+    Err(unsafe_socket(home, path, &io::Error::other(why)))
 }
 
 /// Starts the daemon that lies beside this program.
@@ -93,6 +108,9 @@ fn ours(stream: UnixStream, path: &Path) -> Result<UnixStream, Explain> {
 /// Without an explicit home a service manager has the first word, as soon as one can be asked: this is the place
 /// where its answer makes the detached start unnecessary.
 fn start(home: &Home, started_by: StartedBy) -> Result<(), Explain> {
+    if home.realm().is_separate() {
+        return crate::system::start(home, started_by);
+    }
     let program = daemon_beside_us()?;
     let log = home.daemon_log();
     if let Some(folder) = log.parent() {
@@ -111,21 +129,23 @@ fn start(home: &Home, started_by: StartedBy) -> Result<(), Explain> {
         arguments: arguments(home, started_by),
         environment: environment(std::env::vars_os(), home),
         log,
+        as_user: None,
     };
+    run(&detached)
+}
+
+/// Starts it.
+pub(crate) fn run(detached: &Detached) -> Result<(), Explain> {
     detached.start().map_err(|error| {
-        Explain::new(
-            Exit::Unreachable,
-            Fault::Operator,
-            format!(
-                "the daemon {} cannot be started",
-                detached.program.display()
-            ),
-        )
-        .because(error)
+        let what = format!(
+            "the daemon {} cannot be started",
+            detached.program.display()
+        );
+        Explain::new(Exit::Unreachable, Fault::Operator, what).because(error)
     })
 }
 
-fn daemon_beside_us() -> Result<PathBuf, Explain> {
+pub(crate) fn daemon_beside_us() -> Result<PathBuf, Explain> {
     let own = std::env::current_exe();
     let beside = own.map(|own| own.with_file_name("lychd"));
     match beside {
@@ -147,7 +167,8 @@ fn daemon_beside_us() -> Result<PathBuf, Explain> {
     }
 }
 
-fn arguments(home: &Home, started_by: StartedBy) -> Vec<OsString> {
+/// What a daemon of this home is started with.
+pub(crate) fn arguments(home: &Home, started_by: StartedBy) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = vec!["--started-by".into(), started_by.word().into()];
     if let Some(root) = home.root() {
         arguments.extend(["--home".into(), root.into()]);
@@ -179,14 +200,21 @@ const FOLDERS: &[&str] = &[
     "XDG_STATE_HOME",
 ];
 
-fn unsafe_socket(path: &Path, error: &io::Error) -> Explain {
+fn unsafe_socket(home: &Home, path: &Path, error: &io::Error) -> Explain {
+    let whose = match home.realm() {
+        Realm::SameUser => "its folder must be yours, no link, and mode 0700".to_owned(),
+        Realm::SeparateUser(Users { daemon, agent }) => format!(
+            "its folder must be uid {daemon}'s, no link, and mode 0750, and this must be run by uid {agent} in its \
+             group"
+        ),
+    };
     Explain::new(
         Exit::Refused,
         Fault::Operator,
         format!("the socket {} is not to be trusted", path.display()),
     )
     .because(error)
-    .next("its folder must be yours, no link, and mode 0700")
+    .next(whose)
 }
 
 fn silent(home: &Home, path: &Path, error: &io::Error) -> Explain {

@@ -16,16 +16,19 @@ use std::{
     },
 };
 
-use model::{Exit, Explain, Fault, Foreign, Home};
+use model::{Exit, Explain, Fault, Foreign, Home, ProcessId};
 use sys::{
     clock::boot_millis,
     port::{Port, Watch, wait},
+    process::Handle,
 };
 use wire::{Hello, LineBuffer, Reply, Role};
 
 use crate::ui;
 
-pub(crate) use autostart::{StartedBy, ensure_daemon};
+pub(crate) use autostart::{
+    StartedBy, arguments, daemon_beside_us, ensure_daemon, keeper, run as start_detached,
+};
 
 /// Runs the shim until the client or the daemon ends it.
 pub(crate) fn run(home: &Home) -> Exit {
@@ -41,7 +44,10 @@ pub(crate) fn run(home: &Home) -> Exit {
 fn relayed(home: &Home) -> Result<Exit, Explain> {
     let (stdin, stdout) = (io::stdin(), io::stdout());
     let mut socket = autostart::connect(home, &home.agent_socket(), StartedBy::Agent)?;
-    let hello = hello(inode(stdin.as_fd()), inode(stdout.as_fd()));
+    let mut hello = hello(inode(stdin.as_fd()), inode(stdout.as_fd()));
+    if home.realm().is_separate() {
+        hello.holder = holder(hello.stdin_inode);
+    }
     let ahead = welcome(&mut socket, &hello)?;
     let over = relay::run(stdin.as_fd(), stdout.as_fd(), &socket, &ahead);
     match over {
@@ -73,7 +79,16 @@ fn hello(stdin_inode: Option<u64>, stdout_inode: Option<u64>) -> Hello {
         stdout_inode,
         parent: std::os::unix::process::parent_id(),
         argv0: Foreign::from_bytes(argv0.as_encoded_bytes()),
+        holder: None,
     }
+}
+
+/// Looks who holds our wire, for a daemon that is another user and may not. If that cannot be told it is not
+/// said, and the run gets no writes.
+fn holder(stdin_inode: Option<u64>) -> Option<ProcessId> {
+    let own = Handle::open(std::process::id()).ok()?;
+    let chain = sys::chain::above(own, stdin_inode).ok()?;
+    chain.holder().ok().map(|link| link.process.id.clone())
 }
 
 fn inode(fd: BorrowedFd<'_>) -> Option<u64> {

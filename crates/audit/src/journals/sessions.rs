@@ -2,7 +2,7 @@
 
 use ledger::{Mark, SessionFold};
 use model::{
-    Body, ChainLink, ConnectionId, Foreign, Known, LinkRole, Lost, LostBasis, Operator, ProcessRef,
+    Body, ChainLink, ConnectionId, Foreign, Known, Lost, LostBasis, Operator, ProcessRef,
     SessionId, SessionState,
 };
 
@@ -67,7 +67,7 @@ fn opening<T>(body: &Known<Body>, take: impl FnOnce(Opening) -> T) -> Known<T> {
 
 /// The process that held the run's wire, if it was told apart.
 fn holder(chain: Vec<ChainLink>) -> Option<ProcessRef> {
-    let holder = chain.into_iter().find(|link| link.role == LinkRole::Holder);
+    let holder = chain.into_iter().find(|link| link.role.is_holder());
     holder.map(|link| link.process)
 }
 

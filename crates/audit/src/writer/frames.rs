@@ -8,7 +8,7 @@ use ledger::{
     signed_message, signed_part,
 };
 use model::{Digest, Kind, Seq, SessionId, Stamp};
-use sys::durable;
+use sys::durable::{self, Reader};
 
 use super::{Writer, lock};
 use crate::{
@@ -64,7 +64,7 @@ impl Writer {
     fn run_key(&mut self, session: SessionId) -> KeyClear {
         let made = keyring::draw().and_then(|key| {
             let file = self.wrap.wrap(&self.recipient, &key)?;
-            durable::create(&key_file_of(&self.dir, session), &file)?;
+            durable::create_for(Reader::Group, &key_file_of(&self.dir, session), &file)?;
             Ok((key, file))
         });
         match made {

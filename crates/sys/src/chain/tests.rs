@@ -96,6 +96,39 @@ fn the_worker_holds_the_pipe_and_the_harness_stands_above_it() {
 }
 
 #[test]
+fn what_a_shim_says_of_its_holder_is_taken_only_for_a_process_above_it_and_stays_its_word() {
+    let tree = Tree::start(&harness(&worker_with_a_pipe()));
+    let (seen, _ended) = tree.look();
+    let shim = || Handle::reopen(&seen.links()[0].process.id).unwrap();
+    let named = seen.holder().unwrap().process.id.clone();
+
+    let told = reported(shim(), Some(&named)).unwrap();
+
+    assert_eq!(told.holder().unwrap().process.id, named);
+    let roles: Vec<LinkRole> = told.recorded().iter().map(|link| link.role).collect();
+    assert_eq!(
+        roles[..3],
+        [LinkRole::Shim, LinkRole::HolderReported, LinkRole::Above]
+    );
+    assert_eq!(told.links().len(), seen.links().len(), "the chain is seen");
+    let itself = seen.links()[0].process.id.clone();
+    let later = ProcessId {
+        start_ticks: named.start_ticks + 1,
+        ..named
+    };
+    let stranger = Handle::open(1).unwrap().id().clone();
+    for other in [itself, later, stranger] {
+        let told = reported(shim(), Some(&other)).unwrap();
+        assert_eq!(
+            told.holder().unwrap_err(),
+            &Incomplete::NotAbove { pid: other.pid }
+        );
+    }
+    let told = reported(shim(), None).unwrap();
+    assert_eq!(told.holder().unwrap_err(), &Incomplete::Unreported);
+}
+
+#[test]
 fn the_peer_of_a_socketpair_is_its_holder() {
     let worker = format!(
         "import socket, subprocess, sys\n{SHIM}wire, far = socket.socketpair()\n\

@@ -15,6 +15,7 @@ fn start(folder: &Path, script: &str) -> Detached {
         arguments: ["-c", script, "name"].map(OsString::from).to_vec(),
         environment: vec![("ONLY".into(), "this one".into())],
         log: folder.join("log"),
+        as_user: None,
     }
 }
 

@@ -91,7 +91,7 @@ fn record(process: ProcessRef) -> LaunchRecord {
             ppid: std::process::id(),
             pgid: 0,
             argv_sha256: String::new(),
-            pipes: Vec::new(),
+            pipes: model::Known::Yes(Vec::new()),
             first_seen: Wall::from_millis(1),
             last_seen: Wall::from_millis(1),
         }],

@@ -73,7 +73,7 @@ fn child(pid: u32, ppid: Option<u32>) -> Option<ChildSeen> {
         ppid: ppid.unwrap_or(handle.stat().ppid),
         pgid: handle.stat().pgid,
         argv_sha256: String::new(),
-        pipes: Vec::new(),
+        pipes: model::Known::Yes(Vec::new()),
         first_seen: Wall::from_millis(1),
         last_seen: Wall::from_millis(2),
     })
@@ -92,7 +92,7 @@ fn stranger(now: &ProcessRef) -> ChildSeen {
         ppid: 1,
         pgid: 1,
         argv_sha256: String::new(),
-        pipes: Vec::new(),
+        pipes: model::Known::Yes(Vec::new()),
         first_seen: Wall::from_millis(1),
         last_seen: Wall::from_millis(2),
     }
