@@ -79,13 +79,21 @@ impl Operator {
     }
 
     fn ask(&mut self, request: &Value) -> Value {
-        writeln!(self.0.get_mut(), "{request}").expect("a daemon that reads");
+        say(self.0.get_mut(), request);
         let mut line = String::new();
         self.0.read_line(&mut line).expect("a daemon that answers");
         let answer: Value = serde_json::from_str(&line).expect("JSON");
         assert!(answer["failed"].is_null(), "{answer}");
         answer
     }
+}
+
+/// Says one line in one write.
+fn say(stream: &mut UnixStream, message: &Value) {
+    let line = format!("{message}\n");
+    stream
+        .write_all(line.as_bytes())
+        .expect("a daemon that reads");
 }
 
 fn sync_times(gate: &Gate) -> Times {
@@ -104,11 +112,10 @@ fn direct_times(gate: &Gate) -> Times {
         let begun = Instant::now();
         let mut stream = TcpStream::connect(address).expect("a target");
         stream.set_nodelay(true).expect("a socket");
-        write!(
-            stream,
-            "GET /r/x HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n"
-        )
-        .expect("a target that reads");
+        let head = format!("GET /r/x HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
+        stream
+            .write_all(head.as_bytes())
+            .expect("a target that reads");
         let mut answer = [0; 512];
         assert!(stream.read(&mut answer).expect("an answer") > 0);
         begun.elapsed()
@@ -166,7 +173,7 @@ fn revoke_times(gate: &Gate) -> Times {
         id += 1;
         assert!(!is_refused(&mut client, id));
         let begun = Instant::now();
-        writeln!(operator.0.get_mut(), "{revoke}").expect("a daemon that reads");
+        say(operator.0.get_mut(), &revoke);
         loop {
             id += 1;
             if is_refused(&mut client, id) {

@@ -58,7 +58,11 @@ impl Client {
 
     fn send(&mut self, message: &Value) {
         let stdin = self.stdin.as_mut().expect("an open input");
-        writeln!(stdin, "{message}").expect("a program that reads");
+        // In one write, as clients do; piece by piece the program would be woken for each.
+        let line = format!("{message}\n");
+        stdin
+            .write_all(line.as_bytes())
+            .expect("a program that reads");
     }
 
     /// Waits for the answer to a request, past everything else that is said meanwhile.
