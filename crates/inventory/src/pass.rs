@@ -119,6 +119,10 @@ fn process<S: Source>(source: &S, boot_id: &str, users: &Users, pid: u32, memory
     let descriptors = if runs {
         let open = |raw: Vec<_>| raw.into_iter().map(Descriptor::from).collect();
         known(look.descriptors().map(open), "descriptors", &mut gap)?
+    } else if stat.state.is_dead() && stat.threads > 1 {
+        // Its other threads hold them, and they are shown below its first only.
+        let hidden = Err(io::Error::other("its first thread has ended"));
+        known(hidden, "descriptors", &mut gap)?
     } else {
         Known::Yes(Vec::new())
     };

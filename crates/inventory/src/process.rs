@@ -142,10 +142,11 @@ impl Process {
         self.id.pid
     }
 
-    /// Tells whether it has ended and only its parent has not taken notice.
+    /// Tells whether it has ended and only its parent has not taken notice. One whose first thread has ended shows
+    /// the same letter, and lives by its others.
     #[must_use]
     pub fn is_zombie(&self) -> bool {
-        self.stat.starts_with(['Z', 'X', 'x'])
+        self.stat.starts_with(['Z', 'X', 'x']) && !self.stat.contains('l')
     }
 
     /// Tells whether it is stopped by a signal or a debugger.

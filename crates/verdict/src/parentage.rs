@@ -31,7 +31,7 @@ pub(crate) fn parent<'a>(world: &World<'a>, process: &Process) -> Parent<'a> {
         let why = format!("its parent is gone: pid 1 ({name}) adopted it");
         return Parent::Adopter(why);
     }
-    if ADOPTERS.contains(&name) || name.starts_with(WSL_RELAY) || is_user_manager(parent) {
+    if is_adopter(parent) {
         let why = format!(
             "its parent is gone: {name} (pid {}) adopted it",
             parent.pid()
@@ -58,6 +58,12 @@ fn all_shown(world: &World<'_>) -> bool {
         .unreadable
         .iter()
         .all(|gap| gap.pid.is_some() || gap.what != HIDDEN)
+}
+
+/// Tells whether a process is known to take in what others leave, by its name.
+pub(crate) fn is_adopter(process: &Process) -> bool {
+    let name = process.comm.raw();
+    ADOPTERS.contains(&name) || name.starts_with(WSL_RELAY) || is_user_manager(process)
 }
 
 fn is_user_manager(process: &Process) -> bool {

@@ -11,7 +11,7 @@ use crate::{
     case::Case,
     dependents::dependents,
     leftovers,
-    parentage::{Parent, parent},
+    parentage::{Parent, is_adopter, parent},
     records,
     wire::strangers,
 };
@@ -68,6 +68,11 @@ impl Case<'_, '_> {
     }
 
     fn without_wire(&mut self) -> Decision {
+        if self.stdin.seen.kind == EndKind::Tty && self.stdin.seen.state == EndState::Eof {
+            self.note(Source::Descriptors, Weight::Strong, "its terminal is gone");
+            let (verdict, confidence) = self.at_its_end();
+            return (verdict, confidence.min(Confidence::Inferred));
+        }
         if self.stdin.seen.kind == EndKind::Tty {
             self.note(
                 Source::Descriptors,
@@ -187,6 +192,14 @@ impl Case<'_, '_> {
             self.note(Source::Proc, Weight::Strong, stuck.what);
             return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
         }
+        if self.is_left_over_with(client) {
+            let what = format!(
+                "that is pid {}, whose own parent is gone: it was left over with it, as a fork of its client is",
+                client.pid()
+            );
+            self.note(Source::Descriptors, Weight::Medium, what);
+            return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
+        }
         if self.is_left_over_itself(client) {
             let what = format!("that is pid {}, which is left over itself", client.pid());
             self.note(Source::Descriptors, Weight::Medium, what);
@@ -195,7 +208,11 @@ impl Case<'_, '_> {
         if self.is_forgotten_generation(client) {
             return (Verdict::LogicalOrphanSuspect, Confidence::Suspected);
         }
-        if is_ancestor {
+        if is_ancestor && is_adopter(client) {
+            let what = format!("that is pid {}, which only starts and reaps", client.pid());
+            self.note(Source::Proc, Weight::Medium, what);
+            (Verdict::Live, Confidence::Inferred)
+        } else if is_ancestor {
             let what = format!("that is a living process above it, pid {}", client.pid());
             self.note(Source::Proc, Weight::Strong, what);
             (Verdict::Live, Confidence::Proven)
@@ -235,6 +252,19 @@ impl Case<'_, '_> {
             );
             self.note(Source::Census, Weight::Medium, what);
         }
+    }
+
+    /// Both have lost their parent, and the holder is none of the programs that do so on purpose and then lead a
+    /// session of their own.
+    fn is_left_over_with(&self, holder: &Process) -> bool {
+        let lost = |process| matches!(parent(self.world, process), Parent::Adopter(_));
+        let root = self.unit.root;
+        let below = self.world.snapshot().ancestors(root.pid());
+        holder.sid != holder.pid()
+            && !self.is_recorded_client(holder.pid())
+            && below.iter().all(|one| one.pid() != holder.pid())
+            && lost(root)
+            && lost(holder)
     }
 
     /// A server that starts servers of its own, and whose own client is gone.
@@ -284,6 +314,7 @@ impl Case<'_, '_> {
                 (Verdict::OsOrphan, proven)
             }
             Parent::Living(_) | Parent::Unseen(_) if recorded_dead => (Verdict::OsOrphan, proven),
+            Parent::Living(_) if self.is_in_a_pipeline() => (Verdict::Live, Confidence::Inferred),
             Parent::Living(above) => {
                 self.owned_by(above);
                 self.note_living_parent(above);
@@ -299,6 +330,23 @@ impl Case<'_, '_> {
                 CANNOT_TELL
             }
         }
+    }
+
+    /// The next program of a pipeline reads from its standard input what this one writes, and nothing above it
+    /// does: `echo request | server | jq`.
+    fn is_in_a_pipeline(&mut self) -> bool {
+        let root = self.unit.root;
+        let next = self.stdout.seen.holders.iter().find(|reader| {
+            let process = self.world.process(reader.pid);
+            let beside = process.is_some_and(|one| one.ppid == root.ppid && one.pgid == root.pgid);
+            reader.fd == 0 && beside && !self.unit.has(reader.pid)
+        });
+        let Some(next) = next.map(|reader| self.name(reader)) else {
+            return false;
+        };
+        let what = format!("{next}, beside it in a pipeline, takes its output");
+        self.note(Source::Descriptors, Weight::Medium, what);
+        true
     }
 
     fn note_living_parent(&mut self, above: &Process) {
@@ -352,7 +400,8 @@ impl Case<'_, '_> {
                         .iter()
                         .any(|reader| !self.is_another_server(reader.pid))
             }
-            EndKind::Tty | EndKind::File => true,
+            EndKind::Tty => end.state == EndState::Open,
+            EndKind::File => true,
             EndKind::Null | EndKind::None => false,
         }
     }

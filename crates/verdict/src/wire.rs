@@ -94,6 +94,10 @@ fn end(snapshot: &Snapshot, open: &Descriptor, way: Way) -> End {
         Target::Pipe { inode } => pipe(snapshot, *inode, open.access, way),
         Target::Socket { inode } => socket(snapshot, *inode, way),
         Target::Null => End::plain(None, EndKind::Null, EndState::Eof),
+        // Its device goes with whoever held the other end (pts(4)).
+        Target::Terminal { path } if path.raw().ends_with(" (deleted)") => {
+            End::plain(None, EndKind::Tty, EndState::Eof)
+        }
         Target::Terminal { .. } => End::plain(None, EndKind::Tty, EndState::Open),
         Target::File { .. } | Target::Kernel { .. } => {
             End::plain(None, EndKind::File, EndState::Open)

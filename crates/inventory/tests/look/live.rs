@@ -65,6 +65,29 @@ fn stdin_inode(process: &Process) -> u64 {
     inode
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_process_whose_first_thread_has_ended_lives_and_its_descriptors_are_not_known() {
+    let script = "import ctypes, threading, time\n\
+        threading.Thread(target=time.sleep, args=(1000,)).start()\n\
+        print('ready', flush=True)\n\
+        exit_this_thread = ctypes.CDLL(None).syscall\n\
+        exit_this_thread({'x86_64': 60}.get(__import__('os').uname().machine, 93), 0)\n";
+    let hollow = Reader::start(Stdio::null(), script);
+    let is_hollow = |seen: &Snapshot| seen.process(hollow.pid()).unwrap().stat.starts_with('Z');
+    let mut seen = look();
+    while !is_hollow(&seen) {
+        seen = look();
+    }
+
+    let process = seen.process(hollow.pid()).unwrap();
+
+    assert!(!process.is_zombie(), "{}", process.stat);
+    let why = process.descriptors.why();
+    assert_eq!(why, Some("its first thread has ended"));
+    assert!(!seen.complete && !seen.all_holders_seen());
+}
+
 #[test]
 fn every_field_of_a_process_is_there_and_its_secret_is_not() {
     let reader = Reader::start(Stdio::piped(), IGNORES_STDIN);

@@ -1,6 +1,7 @@
 """A client that starts its servers in one of the ways real clients do, says who they are, and waits."""
 import ctypes
 import os
+import pty
 import shutil
 import signal
 import socket
@@ -180,6 +181,33 @@ def main(style):
     elif style == "wrapped":
         server = pipes(["sh", "-c", " ".join(SERVER) + "; true"])
         say("inner", *below(server.pid))
+    elif style == "terminal":
+        # The terminal is ours: with us it goes, and its device with it.
+        pid, end = pty.fork()
+        if pid == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            os.execvp(SERVER[0], SERVER)
+        os.read(end, 64)
+        KEPT.append(end)
+        say("server", pid)
+        server = None
+    elif style == "forked":
+        # As workers of a Python program do it: no other program, so every end stays open.
+        server = pipes()
+        helper = os.fork()
+        if helper == 0:
+            while True:
+                signal.pause()
+        say("helper", helper)
+    elif style == "pipeline":
+        wires = ["sh", "-c", "echo '{}' | %s | (read line; echo $line; exec sleep 1000)" % " ".join(SERVER)]
+        shell = pipes(wires)
+        commands = {pid: open("/proc/%d/cmdline" % pid, "rb").read() for pid in below(shell.pid)}
+        (server,) = [pid for pid, command in commands.items() if command.startswith(b"python3")]
+        say("server", server)
+        for pid in below(shell.pid):
+            say("helper", pid)
+        server = None
     elif style == "thread":
         server = from_a_thread(stays=False)
     elif style == "guarded-thread":

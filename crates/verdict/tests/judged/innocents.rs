@@ -119,6 +119,22 @@ fn the_innocent_neighbours_of_this_very_test_are_no_findings() {
     assert!(judged.of_pid(scene.client()).is_none());
 }
 
+#[test]
+fn a_configured_server_in_the_middle_of_a_pipeline_is_in_use_by_whoever_reads_it() {
+    let scene = Scene::start("pipeline");
+
+    let judged = scene.judge();
+
+    let found = judged.finding(scene.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::Live, Confidence::Inferred),
+        "{}",
+        evidence(found)
+    );
+    assert!(evidence(found).contains("takes its output"));
+}
+
 /// Runs what a person would type, and returns what is said of the processes that stay.
 fn typed(script: &str, stay: usize) -> Vec<(u32, Option<Finding>)> {
     let folder = tempfile::tempdir().unwrap();

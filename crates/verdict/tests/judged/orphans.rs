@@ -141,6 +141,43 @@ fn a_server_that_moved_its_wire_is_found_by_all_its_descriptors_and_never_proven
 }
 
 #[test]
+fn a_server_whose_terminal_is_gone_is_no_server_in_use_and_never_proven() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("terminal");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence),
+        (Verdict::OsOrphan, Confidence::Inferred)
+    );
+    assert_eq!(found.transport.stdin.state, EndState::Eof);
+    assert!(evidence(found).contains("its terminal is gone"));
+    assert_eq!(of_twin.finding(twin.server()).verdict, Verdict::Live);
+}
+
+#[test]
+fn a_fork_of_a_dead_client_that_still_holds_both_ends_makes_a_suspect_and_names_it() {
+    let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("forked");
+
+    let found = of_orphan.finding(orphan.server());
+    assert_eq!(
+        (found.verdict, found.confidence, found.suggest),
+        (
+            Verdict::LogicalOrphanSuspect,
+            Confidence::Suspected,
+            Suggest::Report
+        )
+    );
+    let text = evidence(found);
+    assert!(text.contains(&format!("pid {}", orphan.helper())), "{text}");
+    assert!(text.contains("was left over with it"), "{text}");
+    let live = of_twin.finding(twin.server());
+    assert_eq!(
+        (live.verdict, live.confidence),
+        (Verdict::Live, Confidence::Proven)
+    );
+}
+
+#[test]
 fn other_arguments_than_configured_are_no_proof() {
     let (orphan, twin, of_orphan, of_twin) = orphan_and_twin("other-arguments");
 

@@ -71,6 +71,10 @@ if "--spin" in sys.argv:
         pass
 if "--deaf" in sys.argv:
     signal.pause()
-while os.read(wire_in, 4096):
+try:
+    while os.read(wire_in, 4096):
+        pass
+except OSError:
+    # A terminal whose other end is gone says so in this way.
     pass
 signal.pause()

@@ -83,6 +83,18 @@ pub(super) const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        what: "its terminal is gone",
+        style: "terminal",
+        verdict: ("OS_ORPHAN", "inferred"),
+        ..PLAIN
+    },
+    Kind {
+        what: "a fork of its client holds both ends",
+        style: "forked",
+        verdict: ("LOGICAL_ORPHAN_SUSPECT", "suspected"),
+        ..PLAIN
+    },
+    Kind {
         id: "K02",
         what: "its wrapper lives",
         style: "wrapped",
