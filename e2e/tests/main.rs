@@ -55,6 +55,8 @@ mod probe;
 #[cfg(test)]
 mod python_sdk;
 #[cfg(test)]
+mod read_verbs;
+#[cfg(test)]
 mod revoke;
 #[cfg(test)]
 mod separate;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod corpus;
 #[cfg(test)]
+mod innocents;
+#[cfg(test)]
 mod scene;
 #[cfg(test)]
 mod stage;
