@@ -3,7 +3,7 @@
 //!
 //! It sees less than the native look. There is no identity beyond a start in whole seconds, no unread bytes, and
 //! nobody is asked whether a pipe hung up: an end is seen only where every process's descriptors were listed
-//! and no holder is among them. A process that lsof does not list is not readable, never without descriptors.
+//! and no holder is among them, or on a Mac, where one end names the other, if it names none any more. A process that lsof does not list is not readable, never without descriptors.
 
 use std::{
     collections::BTreeMap,
@@ -91,6 +91,12 @@ pub fn parse_portable(listing: Listing<'_>, now: Wall, observer_uid: u32) -> Sna
         processes.push(process(seen, descriptors, now));
     }
     processes.sort_unstable_by_key(Process::pid);
+    let mut pipes = wires::pipes(&processes);
+    for pipe in &mut pipes {
+        if opened.severed.contains(&pipe.inode) {
+            pipe.hung_up = Known::Yes(true);
+        }
+    }
     Snapshot {
         schema: SCHEMA.to_owned(),
         observed_at: now,
@@ -98,7 +104,7 @@ pub fn parse_portable(listing: Listing<'_>, now: Wall, observer_uid: u32) -> Sna
         boot_id: NO_BOOT.to_owned(),
         observer_uid,
         complete: unreadable.is_empty(),
-        pipes: wires::pipes(&processes),
+        pipes,
         sockets: wires::sockets(&processes, opened.sockets),
         tcp: opened.tcp,
         udp: opened.udp,
@@ -122,8 +128,7 @@ fn gap(pid: Option<u32>, what: &str, why: &str) -> Unreadable {
 
 fn process(seen: ps::Line<'_>, descriptors: Known<Vec<crate::Descriptor>>, now: Wall) -> Process {
     let words: Vec<&str> = seen.command.split_ascii_whitespace().collect();
-    // Kernel threads have no program; ps shows them so.
-    // So it shows what has ended, too.
+    // Kernel threads have no program; ps shows them so, and what has ended too.
     let has_ended = seen.stat.starts_with('Z');
     let kernel_thread = seen.command.starts_with('[') && seen.rss_kib == 0 && !has_ended;
     let name = words.first().and_then(|word| word.rsplit('/').next());

@@ -18,6 +18,8 @@ pub(super) struct Opened {
     pub(super) sockets: Vec<UnixSocket>,
     pub(super) tcp: Vec<TcpSocket>,
     pub(super) udp: Vec<UdpSocket>,
+    /// The pipes of a Mac that are read from and have no other end any more.
+    pub(super) severed: BTreeSet<u64>,
 }
 
 /// One file as it was listed.
@@ -107,6 +109,7 @@ fn join(listed: &BTreeMap<u32, Vec<Listed<'_>>>) -> Opened {
         opened.by_pid.insert(*pid, open);
     }
     opened.sockets = sockets.into_values().collect();
+    opened.severed = severed(listed, &reading);
     opened
 }
 
@@ -136,6 +139,18 @@ fn reading_ends(listed: &BTreeMap<u32, Vec<Listed<'_>>>) -> BTreeSet<u64> {
         };
     }
     reading
+}
+
+/// The end of a pipe names the other as long as there is one. It is only taken so where others are named: a kernel
+/// that tells none has told nothing.
+fn severed(listed: &BTreeMap<u32, Vec<Listed<'_>>>, reading: &BTreeSet<u64>) -> BTreeSet<u64> {
+    let pipes = || listed.values().flatten().filter(|file| file.kind == "PIPE");
+    if pipes().all(|pipe| peer(pipe.name).is_none()) {
+        return BTreeSet::new();
+    }
+    let alone = pipes().filter(|pipe| peer(pipe.name).is_none());
+    let ends = alone.filter_map(|pipe| handle(pipe.device));
+    ends.filter(|end| reading.contains(end)).collect()
 }
 
 fn descriptor(file: &Listed<'_>, reading: &BTreeSet<u64>) -> Option<Descriptor> {

@@ -71,6 +71,62 @@ fn a_process_that_lsof_does_not_list_is_not_readable_and_never_without_descripto
 }
 
 #[test]
+fn on_a_mac_a_pipe_that_names_no_other_end_has_none_if_others_name_theirs() {
+    let seen = mac();
+    let of = |pid| {
+        seen.pipe(stdin_of(&seen, pid))
+            .unwrap()
+            .hung_up
+            .value()
+            .copied()
+    };
+    let silent: String = MAC
+        .lsof
+        .lines()
+        .map(|line| {
+            let line = if line.starts_with("n->0x") { "n" } else { line };
+            format!("{line}\n")
+        })
+        .collect();
+    let listing = Listing {
+        lsof: &silent,
+        ..MAC
+    };
+    let nothing_told = parse_portable(listing, Wall::from_millis(1_800_000_000_000), 501);
+
+    assert_eq!((of(4400), of(4500)), (None, Some(true)));
+    assert!(
+        nothing_told
+            .pipes
+            .iter()
+            .all(|pipe| pipe.hung_up.value().is_none())
+    );
+}
+
+#[test]
+fn on_a_mac_what_is_no_file_and_no_socket_is_the_kernels() {
+    let seen = mac();
+
+    let client = seen.process(501).unwrap();
+    let names: Vec<String> = client
+        .open()
+        .filter_map(|open| match &open.target {
+            Target::Kernel { name } => Some(name.to_string()),
+            Target::Socket { .. }
+            | Target::Pipe { .. }
+            | Target::Null
+            | Target::Terminal { .. }
+            | Target::File { .. } => None,
+        })
+        .collect();
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names[0], "count=0, state=0xa");
+    let ended = seen.process(4600).unwrap();
+    assert!(ended.is_zombie() && !ended.kernel_thread);
+    assert!(ended.descriptors.value().is_some());
+}
+
+#[test]
 fn starts_are_told_in_the_ticks_of_the_other_way_of_looking() {
     let seen = mac();
 
@@ -100,7 +156,8 @@ fn on_a_mac_a_process_has_its_tcp_and_udp_sockets() {
         tcp,
         [
             (TcpState::Established, "127.0.0.1:50000".to_owned()),
-            (TcpState::Listen, "[::]:8080".to_owned())
+            (TcpState::Listen, "[::]:8080".to_owned()),
+            (TcpState::Close, "0.0.0.0:0".to_owned())
         ]
     );
     assert!(has(seen.udp[0].inode));
