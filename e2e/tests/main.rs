@@ -65,6 +65,8 @@ mod servers;
 #[cfg(test)]
 mod ship;
 #[cfg(test)]
+mod siege;
+#[cfg(test)]
 mod tamper;
 #[cfg(test)]
 mod tree;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use authz::Newcomer;
 use gateway::Asker;
-use model::{Clock, ConnectionId, LaunchRecord, Stamp};
+use model::{Clock, ConnectionId, Explain, LaunchRecord, Stamp};
 use tokio::{io::AsyncWriteExt, net::UnixStream};
 use wire::{Refusal, Reply, Welcome};
 
@@ -18,18 +18,18 @@ use crate::{
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve(daemon: Arc<Daemon>, mut stream: UnixStream) {
+    // Said to nobody but the peer: who connects without end must not fill the notes either.
+    let _place = match daemon.room.agent() {
+        Ok(place) => place,
+        Err(explain) => return refuse(&mut stream, explain).await,
+    };
     let guest = match admission::look(daemon.home.realm(), &mut stream).await {
         Ok(guest) => guest,
         Err(explain) => {
             daemon
                 .notes
                 .say(&format!("a connection was refused: {}", explain.what));
-            let refusal = Reply::Refused(Refusal {
-                version: wire::VERSION.to_owned(),
-                explain,
-            });
-            say(&mut stream, &refusal).await;
-            return;
+            return refuse(&mut stream, explain).await;
         }
     };
     if let Err(why) = admitted(&daemon, stream, guest).await {
@@ -37,6 +37,14 @@ pub(crate) async fn serve(daemon: Arc<Daemon>, mut stream: UnixStream) {
             .notes
             .say(&format!("a connection could not be admitted: {why}"));
     }
+}
+
+async fn refuse(stream: &mut UnixStream, explain: Explain) {
+    let refusal = Reply::Refused(Refusal {
+        version: wire::VERSION.to_owned(),
+        explain,
+    });
+    say(stream, &refusal).await;
 }
 
 async fn admitted(

@@ -32,7 +32,9 @@ use crate::{
     notice::Notices,
     operator,
     pin::Tries,
-    retention, runs,
+    retention,
+    room::Room,
+    runs,
     shape::Digests,
     store::{AgeWrap, Bootstrap, Store},
     verbs,
@@ -58,6 +60,8 @@ pub(crate) struct Daemon {
     pub(crate) gateway: Gateway,
     pub(crate) store: Arc<Store>,
     pub(crate) launches: Launches,
+    /// Who may be connected at once.
+    pub(crate) room: Room,
     /// What was learnt about the files of programs.
     pub(crate) digests: Digests,
     /// Since when the runs in memory are there.
@@ -169,12 +173,15 @@ fn open(home: Home, notes: Notes, notices: Notices) -> Result<Daemon, String> {
         Arc::clone(&store) as Arc<dyn gateway::Secrets>,
         Limits::default(),
     );
+    let descriptors = sys::harden::all_descriptors()
+        .map_err(|error| format!("how many descriptors there are cannot be told: {error}"))?;
     let launches = Launches::new(home.launches());
     for (session, holder) in launches.revoked_holders(&recovered.revoked_runs) {
         gate.still_revoked(session, holder, None);
     }
     Ok(Daemon {
         launches,
+        room: Room::of(descriptors),
         started_at: clock.now().wall,
         home,
         clock,

@@ -17,6 +17,9 @@ use crate::notes::Notes;
 /// How long the record of a closed connection is kept: long enough to attribute what it left behind.
 const KEEP: std::time::Duration = std::time::Duration::from_secs(30 * 24 * 3600);
 
+/// Longest record, in bytes: a chain, and what was seen below it.
+const LARGEST_RECORD: u64 = 1 << 20;
+
 /// The records of this daemon run, and where they lie.
 #[derive(Debug)]
 pub(crate) struct Launches {
@@ -51,8 +54,8 @@ impl Launches {
             .flatten()
             .flatten();
         let records = entries.filter_map(|entry| {
-            let bytes = std::fs::read(entry.path()).ok()?;
-            serde_json::from_slice::<LaunchRecord>(&bytes).ok()
+            let file = sys::small_file::read(&entry.path(), LARGEST_RECORD).ok()?;
+            serde_json::from_slice::<LaunchRecord>(&file.content).ok()
         });
         records
             .filter(|record| revoked.contains(&record.session))

@@ -13,6 +13,7 @@ mod notice;
 mod operator;
 mod pin;
 mod retention;
+mod room;
 mod runs;
 mod sealed;
 mod shape;

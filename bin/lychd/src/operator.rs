@@ -1,11 +1,12 @@
 //! The operator's socket: one hello, then one request and one answer at a time.
 
-use std::{io, os::fd::AsFd, sync::Arc};
+use std::{io, os::fd::AsFd, sync::Arc, time::Duration};
 
 use model::{Exit, Explain, Fault, Operator, Presence, Secret};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::UnixStream,
+    time::timeout,
 };
 use wire::{
     LineBuffer,
@@ -17,6 +18,9 @@ use crate::{daemon::Daemon, verbs};
 
 /// Longest request, in bytes. A secret of 1 MiB in base64 is the longest thing an operator sends.
 const REQUEST_CAP: usize = 4 << 20;
+
+/// How long a hello may take: it is the first thing that `lych` writes.
+const HELLO_WITHIN: Duration = Duration::from_secs(5);
 
 /// Who asks over one connection.
 pub(crate) struct Caller {
@@ -39,7 +43,12 @@ async fn converse(daemon: &Arc<Daemon>, stream: &mut UnixStream) -> io::Result<(
     let mut lines = Lines {
         buffer: LineBuffer::new(REQUEST_CAP),
     };
-    let Some(first) = lines.next(stream).await? else {
+    let _place = match daemon.room.operator() {
+        Ok(place) => place,
+        Err(explain) => return answer(stream, &Answer::Failed(explain)).await,
+    };
+    let first = timeout(HELLO_WITHIN, lines.next(stream)).await;
+    let Some(first) = first.map_err(|_| io::ErrorKind::TimedOut)?? else {
         return Ok(());
     };
     let mut caller = match greet(stream, &first) {

@@ -27,6 +27,9 @@ struct BootstrapFile {
     log_recipient: String,
 }
 
+/// Longest file of bootstrap keys, in bytes: three short texts.
+const LARGEST_BOOTSTRAP: u64 = 16 << 10;
+
 /// The bootstrap keys, in memory.
 pub(crate) struct Bootstrap {
     root_seed: Zeroizing<[u8; 32]>,
@@ -40,8 +43,8 @@ impl Bootstrap {
     /// Reads the keys, or makes them if the log is new.
     pub(crate) fn load_or_make(home: &Home) -> io::Result<Option<Self>> {
         let path = home.bootstrap_key();
-        match std::fs::read(&path) {
-            Ok(bytes) => Self::parse(&Zeroizing::new(bytes)).map(Some),
+        match sys::small_file::read(&path, LARGEST_BOOTSTRAP) {
+            Ok(file) => Self::parse(&Zeroizing::new(file.content)).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if home.audit().join("LOG").try_exists()? {
                     Ok(None)

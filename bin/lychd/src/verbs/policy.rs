@@ -1,6 +1,6 @@
 //! The policy: a draft that a person writes, and what of it was sealed and holds.
 
-use std::{collections::HashSet, sync::Arc};
+use std::{collections::HashSet, io, sync::Arc};
 
 use authz::OpenCall;
 use channels::Policy;
@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::{acted, sealed::seal, sealed_now};
 use crate::{daemon::Daemon, trust};
+
+/// Longest draft, in bytes: a person writes it.
+const LARGEST_DRAFT: u64 = 1 << 20;
 
 /// Shows what the applied policy allows.
 pub(super) fn list(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
@@ -19,7 +22,10 @@ pub(super) fn list(daemon: &Arc<Daemon>) -> Result<Value, Explain> {
 
 fn draft(daemon: &Arc<Daemon>) -> Result<Policy, Explain> {
     let path = daemon.home.config_file();
-    let text = std::fs::read_to_string(&path).map_err(|error| {
+    // Whoever can write it may have made it a pipe, or longer than the memory.
+    let read = sys::small_file::read(&path, LARGEST_DRAFT);
+    let text = read.and_then(|file| String::from_utf8(file.content).map_err(io::Error::other));
+    let text = text.map_err(|error| {
         Explain::new(
             Exit::Usage,
             Fault::Operator,

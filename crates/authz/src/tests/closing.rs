@@ -320,6 +320,31 @@ fn a_permit_that_was_given_up_makes_room_and_cannot_be_named_in_flight() {
 }
 
 #[test]
+fn more_than_a_thousand_calls_of_all_connections_together_are_busy() {
+    alone(|| {
+        let (_, gate, session) = world();
+        let of = |connection: u8, number: u8| {
+            let mut call = [number; 10];
+            call[0] = connection;
+            Ask {
+                call: CallId::from_bytes(call),
+                connection: ConnectionId::from_bytes([connection; 10]),
+                ..ask(session, number, false)
+            }
+        };
+        let mut held = Vec::new();
+        for connection in 0..16 {
+            held.extend((0..64).map(|number| gate.attempt(of(connection, number)).unwrap()));
+        }
+
+        assert_eq!(why(&gate, of(16, 0)), Some(Denial::Busy));
+
+        drop(gate.withdraw(now(held.pop().unwrap().durable()).unwrap()));
+        assert_eq!(why(&gate, of(16, 1)), None);
+    });
+}
+
+#[test]
 fn a_gate_prints_nothing_of_what_it_holds() {
     alone(|| {
         let (_, gate, _) = world();

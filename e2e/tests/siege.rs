@@ -1,0 +1,128 @@
+//! A program of the agents' user that wants the gate to stand still, not to open.
+
+use std::{
+    fs::{self, File},
+    path::Path,
+    process::Stdio,
+    time::Duration,
+};
+
+use serde_json::json;
+use sys::socket::{Keeper, connect};
+use testkit::{Deadline, Held, Target, wait_until};
+
+use crate::{
+    agent::{Agent, refused},
+    gate::Gate,
+};
+
+/// Descriptors of the besieged daemon: fewer than the connections that are made.
+const DESCRIPTORS: usize = 400;
+
+/// Connections that say nothing.
+const QUIET: usize = 600;
+
+/// Far below the time after which a connection that says nothing is closed.
+const AT_ONCE: Duration = Duration::from_secs(3);
+
+#[test]
+fn connections_that_say_nothing_do_not_keep_the_operator_out() {
+    let gate = Gate::before(Target::start());
+    gate.close();
+    let lychd = gate.world.lychd([""; 0]);
+    let mut few = gate.world.command("sh");
+    few.args(["-c", &format!("ulimit -n {DESCRIPTORS}; exec \"$@\""), "sh"]);
+    few.arg(lychd.get_program()).args(lychd.get_args());
+    few.stdin(Stdio::null()).stdout(Stdio::null());
+    let daemon = Held::start(few.stderr(Stdio::null()));
+    wait_until("the daemon to open its vault", Deadline::usual(), || {
+        gate.unlock().code() == Some(0)
+    });
+    let mut agent = Agent::open(&gate.world);
+    assert_eq!(refused(&agent.call("GET", "/r/x")), None);
+    // A listener whose queue is full turns away; that is no connection, and no harm.
+    let besiege = |socket: &Path| -> Vec<_> {
+        let all = (0..QUIET).filter_map(|_| connect(socket, Keeper::ourselves()).ok());
+        all.collect()
+    };
+
+    let quiet = besiege(&gate.world.home().agent_socket());
+    assert!(quiet.len() > 100, "{}", quiet.len());
+    let mut status = gate.world.lych(["status", "--json"]);
+    let deadline = Deadline::after(AT_ONCE);
+    drop(gate.world.finish(&mut status, b"", deadline).expect_code(0));
+    drop(quiet);
+
+    // At his own door he waits until those who say nothing are shown out, though they would stay.
+    let quiet = besiege(&gate.world.home().operator_socket());
+    let revoke = ["sessions", "revoke", "--channel", "api", "--reason", "r"];
+    wait_until("the operator to be let in", Deadline::usual(), || {
+        gate.world.run(revoke).code() == Some(0)
+    });
+    drop(quiet);
+    assert_eq!(refused(&agent.call("GET", "/r/x")), Some("revoked"));
+    gate.close();
+    drop(daemon);
+}
+
+#[test]
+fn a_draft_that_is_a_pipe_or_has_no_end_holds_nobody_up() {
+    let gate = Gate::before(Target::start());
+    let mut agent = Agent::open(&gate.world);
+    let draft = gate.world.home().config_file();
+    let pipe = || {
+        let made = gate.world.finish(
+            gate.world.command("mkfifo").arg(&draft),
+            b"",
+            Deadline::usual(),
+        );
+        drop(made.expect_code(0));
+    };
+    let endless = || {
+        let file = File::create(&draft).expect("a file of the user");
+        file.set_len(1 << 40).expect("a file without blocks");
+    };
+
+    for make in [&pipe as &dyn Fn(), &endless] {
+        fs::remove_file(&draft).expect("a file of the user");
+        make();
+        // As many as there are threads to be held up, and more.
+        for _ in 0..4 {
+            let status = gate.world.run(["status", "--json"]).expect_code(0).json();
+            let differs = &status["draft_differs"];
+            assert!(differs["unknown"].is_string(), "{differs:#}");
+        }
+        let applied = gate.world.run(["channels", "apply"]).expect_code(2);
+        assert!(applied.stderr.contains("cannot be read"), "{applied:?}");
+        let result = agent.call("GET", "/r/x");
+        assert_eq!(refused(&result), None, "{result:#}");
+    }
+    assert_eq!(gate.target.count(), 2);
+}
+
+#[test]
+fn a_flood_of_calls_to_a_server_that_does_not_answer_leaves_the_operator_in() {
+    let gate = Gate::before(Target::start());
+    gate.target.set_mode(testkit::Mode::Hold);
+    let mut agents: Vec<Agent> = (0..4).map(|_| Agent::open(&gate.world)).collect();
+    let arguments = json!({ "channel": "api", "method": "GET", "path": "/r/x" });
+    for agent in &mut agents {
+        for _ in 0..100 {
+            agent.request(
+                "tools/call",
+                &json!({ "name": "http_request", "arguments": arguments }),
+            );
+        }
+    }
+    drop(gate.target.wait_for_requests(64, Deadline::usual()));
+
+    let revoke = ["sessions", "revoke", "--channel", "api", "--reason", "r"];
+    let mut revoke = gate.world.lych(revoke);
+    let said = gate
+        .world
+        .finish(&mut revoke, b"", Deadline::after(AT_ONCE));
+
+    drop(said.expect_code(0));
+    gate.target.release();
+    gate.close();
+}
