@@ -77,6 +77,16 @@ fn dead_links(document: &Path, text: &str) -> Vec<String> {
         .collect()
 }
 
+/// Returns the names of tests that stand in a document: words in code, long enough to be a claim.
+fn named_tests(text: &str) -> Vec<String> {
+    let in_code = text.split('`').skip(1).step_by(2);
+    let is_name = |word: &&str| {
+        let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        word.chars().all(is_word) && (word.matches('_').count() > 3 || word.starts_with("prove_"))
+    };
+    in_code.filter(is_name).map(str::to_owned).collect()
+}
+
 /// Returns the limits of the table: `value` and `` `file.rs` `NAME` ``; a line without either is a heading.
 fn limits(text: &str) -> Vec<Limit> {
     rows(text)
@@ -230,6 +240,46 @@ fn block<'a>(text: &'a str, language: &str) -> &'a str {
         .split_once(&format!("```{language}\n"))
         .unwrap_or_else(|| panic!("no {language} block"));
     behind.split_once("```").expect("a block that ends").0
+}
+
+#[test]
+fn every_test_that_a_document_names_exists() {
+    let mut all = String::new();
+    let mut open = vec![
+        "crates".to_owned(),
+        "bin".to_owned(),
+        "e2e/tests".to_owned(),
+    ];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(Path::new(ROOT).join(&folder))
+            .expect("a folder")
+            .flatten()
+        {
+            let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+            if entry.path().is_dir() {
+                open.push(path);
+            } else if path.ends_with(".rs") {
+                all.push_str(&read(&path));
+            }
+        }
+    }
+    let mut missing = Vec::new();
+    // It shows how a test is named, by one that does not exist.
+    let telling = documents().into_iter();
+    for document in telling.filter(|path| !path.ends_with("CONTRIBUTING.md")) {
+        let names = named_tests(&read(&document)).into_iter();
+        let unknown = names.filter(|name| !all.contains(&format!("fn {name}(")));
+        missing.extend(unknown.map(|name| format!("{}: {name}", document.display())));
+    }
+
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn a_name_in_a_document_is_told_from_other_words() {
+    let text = "`a_claim_that_is_a_test`, `HOME`, a_word_that_is_not_code, `lych up`, `prove_crash`, `is_write`";
+
+    assert_eq!(named_tests(text), ["a_claim_that_is_a_test", "prove_crash"]);
 }
 
 #[test]

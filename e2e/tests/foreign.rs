@@ -101,8 +101,12 @@ fn from_an_agent_and_a_server_it_is_kept_as_data_and_shown_harmlessly() {
     // What the other side says: its id of the job stands in the operator's journal.
     let gate = Gate::before(Target::answering(|request| {
         let trick = TRICKS[request.number % TRICKS.len()];
-        Reply::json(200, json!({"id": trick, "text": trick}).to_string())
-            .with("x-trick", "a\u{9b}b")
+        let reply = match request.number % 3 {
+            0 => json!({"id": trick, "text": trick}).to_string().into_bytes(),
+            1 => json!({"id": long()}).to_string().into_bytes(),
+            _ => b"{\"id\": \"\xff\xfe\x1b[2J\xc3\x28\"}".to_vec(),
+        };
+        Reply::bytes(200, reply).with("x-trick", "a\u{9b}b")
     }));
     let config = fs::read_to_string(gate.world.home().config_file()).expect("the draft");
     let with_job = config + "job = { id = \"/id\" }\n";
@@ -113,8 +117,14 @@ fn from_an_agent_and_a_server_it_is_kept_as_data_and_shown_harmlessly() {
         "a\u{1b}[2J\u{202e}b.py",
         fs::read(BRIDGE).expect("the stand-in"),
     );
-    let mut command = gate.world.command("python3");
-    command.arg(client).args(shim(&gate.world));
+    // What stands above it has a command line as a stranger writes one: long, and no UTF-8.
+    let mut command = gate.world.command("sh");
+    command.args(["-c", "shift 2; \"$@\"; exit $?", "sh"]);
+    command.arg(OsString::from_vec(
+        b"\xff\xfe\x1b[2J\xc3\x28\nerror: forged line".to_vec(),
+    ));
+    command.arg(long());
+    command.arg("python3").arg(client).args(shim(&gate.world));
     let mut agent = Agent::over(&gate.world, command);
 
     for trick in tricks() {

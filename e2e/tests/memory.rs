@@ -3,11 +3,12 @@
 use std::{
     fs::{self, File},
     io::{Read, Seek, SeekFrom, Write, stdout},
+    os::unix::process::ExitStatusExt,
     path::{Path, PathBuf},
-    process::Stdio,
+    process::{Command, Stdio},
 };
 
-use testkit::{Held, Mode, Reply, Request, Target};
+use testkit::{Deadline, Held, Mode, Reply, Request, Target, wait_until};
 
 use crate::{
     agent::Agent,
@@ -105,6 +106,58 @@ fn gone_after_a_lock(gate: &Gate) {
     drop(gate.world.run(["lock"]).expect_code(0));
 
     assert_eq!(in_memory(pid, SECRET.as_bytes()), Some(0));
+}
+
+#[test]
+fn a_daemon_that_crashes_leaves_no_core() {
+    let gate = Gate::before(echoing());
+    drop(gate.world.run(["down"]).expect_code(0));
+    // Whoever starts it lets programs leave their core, and this one would tell what it knows.
+    let unlimited = |command: &Command| {
+        let mut shell = gate.world.command("sh");
+        shell.args(["-c", "ulimit -c unlimited; exec \"$@\"", "sh"]);
+        shell.arg(command.get_program()).args(command.get_args());
+        shell.stdin(Stdio::null()).stdout(Stdio::null());
+        shell.stderr(Stdio::null());
+        Held::start(&mut shell)
+    };
+    let abort = |pid: u32| {
+        let mut kill = gate.world.command("sh");
+        kill.args(["-c", &format!("kill -ABRT {pid}")]);
+        let killed = gate.world.finish(&mut kill, b"", Deadline::usual());
+        drop(killed.expect_code(0));
+    };
+    let mut control = unlimited(gate.world.command("sleep").arg("1000"));
+    wait_until("the control to run", Deadline::usual(), || {
+        fs::read(format!("/proc/{}/cmdline", control.pid()))
+            .is_ok_and(|line| line.starts_with(b"sleep"))
+    });
+    let mut daemon = unlimited(&gate.world.lychd([""; 0]));
+    wait_until("the daemon to open its vault", Deadline::usual(), || {
+        gate.unlock().code() == Some(0)
+    });
+    let mut agent = Agent::open(&gate.world);
+    drop(agent.call("GET", "/r/x"));
+
+    abort(control.pid());
+    abort(daemon.pid());
+    let (other, ours) = (
+        control.wait(Deadline::usual()),
+        daemon.wait(Deadline::usual()),
+    );
+
+    if !other.core_dumped() {
+        drop(writeln!(
+            stdout(),
+            "NOT RUN: no program leaves a core on this machine"
+        ));
+    }
+    assert_eq!(ours.signal(), Some(6), "{ours:?}");
+    assert!(!ours.core_dumped(), "the daemon left a core");
+    for path in files_below(gate.world.folder()) {
+        let bytes = fs::read(&path).unwrap_or_default();
+        assert!(!holds(&bytes, SECRET.as_bytes()), "{}", path.display());
+    }
 }
 
 #[test]

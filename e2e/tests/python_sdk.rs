@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use testkit::{Deadline, Finished, Target, program};
+use testkit::{Deadline, Finished, Mode, Reply, Target, program};
 
 use crate::gate::{Gate, SECRET};
 
@@ -78,6 +78,30 @@ fn lists_tools_and_calls_one(mode: &str) {
         !finished.stdout.contains(SECRET),
         "the client saw the secret"
     );
+}
+
+#[test]
+fn a_client_that_gives_a_call_up_goes_on_in_both_eras() {
+    for mode in ["legacy", "auto"] {
+        let gate = Gate::before(Target::answering(|_| Reply::json(200, "{}")));
+        gate.target.set_mode(Mode::Hold);
+        let config = mcp_json(&gate);
+        let slow = json!({ "channel": "api", "method": "POST", "path": "/w/slow" });
+        let mut command: Command = gate.world.command(python());
+        command.arg(SCRIPT).arg(config);
+        command.args(["lychgate", mode, "channels", "{}", &slow.to_string()]);
+
+        let said = gate
+            .world
+            .finish(&mut command, b"", Deadline::after(PATIENCE));
+        let said = said.expect_code(0).json();
+
+        assert_eq!(said["cancelled"], "cancelled", "{said:#}");
+        assert_eq!(said["after"], "answered", "{said:#}");
+        assert_eq!(gate.target.count(), 1, "it had left before it was given up");
+        gate.target.release();
+        gate.close();
+    }
 }
 
 #[test]

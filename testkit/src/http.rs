@@ -83,10 +83,16 @@ impl Reply {
     /// Returns a reply of this status with a JSON text.
     #[must_use]
     pub fn json(status: u16, text: impl Into<String>) -> Self {
+        Self::bytes(status, text.into())
+    }
+
+    /// Returns a reply that says it is JSON, whatever its body is.
+    #[must_use]
+    pub fn bytes(status: u16, body: impl Into<Vec<u8>>) -> Self {
         Self {
             status,
             headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-            body: text.into().into_bytes(),
+            body: body.into(),
         }
     }
 
