@@ -1,5 +1,8 @@
-//! Real processes, real crashes: each orphan beside a twin that is the same and in use.
+//! Real processes, real crashes: each orphan beside a twin that is the same and in use. And looks of values only,
+//! for what real processes would have to be waited for.
 
+#[cfg(test)]
+mod helpers;
 #[cfg(test)]
 mod innocents;
 #[cfg(test)]
@@ -13,4 +16,8 @@ mod records;
 #[cfg(test)]
 mod reuse;
 #[cfg(test)]
+mod rules;
+#[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod values;
