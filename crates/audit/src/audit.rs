@@ -18,6 +18,7 @@ use crate::{
     keyring::KeyRing,
     queue::{Content, Draft},
     recover, seal,
+    unsettled::Unsettled,
     writer::lock,
 };
 
@@ -43,6 +44,7 @@ pub struct Audit {
     pub(crate) begun: Seq,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
+    pub(crate) unsettled: Arc<Mutex<Unsettled>>,
     pub(crate) shared: Arc<Shared>,
     committer: Mutex<Option<JoinHandle<()>>>,
     _lock: Lock,
@@ -69,6 +71,7 @@ impl Audit {
             begun: opened.begun,
             clock: options.clock,
             keys: opened.keys,
+            unsettled: opened.unsettled,
             shared,
             committer: Mutex::new(Some(committer)),
             _lock: opened.lock,

@@ -31,4 +31,10 @@ impl CallFilter {
             ..Self::default()
         }
     }
+
+    /// Tells whether it passes nothing but calls without a known end.
+    pub(crate) fn asks_for_unsettled(&self) -> bool {
+        let open = |state: &CallState| state.is_open() || *state == CallState::Attempted;
+        !self.states.is_empty() && self.states.iter().all(open)
+    }
 }

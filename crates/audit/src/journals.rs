@@ -5,10 +5,10 @@
 use std::{cell::RefCell, collections::HashMap, path::Path};
 
 use ledger::{
-    Calls, EpochOpened, Header, KeyClear, Mark, ReadError, Record, Scan, Sealing, Sessions,
-    Signatures, Step, Stored, file_digest, key_commitment, key_file_of, read_at,
+    Calls, Mark, ReadError, Record, Scan, Sessions, Signatures, Step, Stored, file_digest,
+    key_commitment, key_file_of, read_at,
 };
-use model::{Act, Body, Digest, EpochId, Kind, Known, Seq, SessionId};
+use model::{Act, Body, Digest, Kind, Known};
 use zeroize::Zeroizing;
 
 use crate::{
@@ -18,23 +18,19 @@ use crate::{
 
 mod bodies;
 mod calls;
+mod keys;
 mod latest;
 mod sessions;
 
-/// Whose data key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Owner {
-    Run(SessionId),
-    Epoch(EpochId),
-}
+pub(crate) use keys::Keys;
+use keys::Owner;
 
 /// What one pass over the headers says.
 #[derive(Default)]
 struct Index {
     sessions: Sessions,
     calls: Calls,
-    epochs: Vec<(Seq, EpochId)>,
-    keys: HashMap<Owner, KeyClear>,
+    keys: Keys,
     acts: Vec<Mark>,
 }
 
@@ -61,52 +57,24 @@ impl Index {
                 place: record.place,
             });
         }
-        self.note_key(header, record.body);
-    }
-
-    /// Notes the data key that a record names, if it names one.
-    fn note_key(&mut self, header: &Header, body: &[u8]) {
-        if header.kind == Kind::EpochOpened
-            && let Some(opened) = EpochOpened::decode(body)
-        {
-            self.epochs.push((header.seq, opened.epoch));
-            self.keys.insert(Owner::Epoch(opened.epoch), opened.key);
-        }
-        if header.kind == Kind::SessionOpened
-            && let (Some(session), Some((key, _))) = (header.session, KeyClear::split(body))
-        {
-            self.keys.insert(Owner::Run(session), key);
-        }
-    }
-
-    /// Returns whose key seals a record; none for a clear one.
-    fn owner(&self, header: &Header) -> Option<Owner> {
-        match header.sealing {
-            Sealing::Clear => None,
-            Sealing::Run => header.session.map(Owner::Run),
-            Sealing::Epoch => {
-                let behind = self.epochs.partition_point(|(seq, _)| *seq <= header.seq);
-                let (_, epoch) = self.epochs.get(behind.checked_sub(1)?)?;
-                Some(Owner::Epoch(*epoch))
-            }
-        }
+        self.keys.note(header, record.body);
     }
 }
 
 /// Opens bodies with the keys in memory, and with those that an unlocked vault can open.
 struct Opener<'a> {
     audit: &'a Audit,
-    index: &'a Index,
+    keys: &'a Keys,
     unwrap: Option<&'a dyn KeyUnwrap>,
     /// Unwrapping costs a key agreement: once per key and pass.
     found: RefCell<HashMap<Owner, Known<DataKey>>>,
 }
 
 impl<'a> Opener<'a> {
-    fn new(audit: &'a Audit, index: &'a Index, unwrap: Option<&'a dyn KeyUnwrap>) -> Self {
+    fn new(audit: &'a Audit, keys: &'a Keys, unwrap: Option<&'a dyn KeyUnwrap>) -> Self {
         Self {
             audit,
-            index,
+            keys,
             unwrap,
             found: RefCell::default(),
         }
@@ -126,7 +94,7 @@ impl<'a> Opener<'a> {
     }
 
     fn body(&self, stored: &Stored) -> Known<Body> {
-        let Some(owner) = self.index.owner(&stored.header) else {
+        let Some(owner) = self.keys.owner(&stored.header) else {
             return Known::unknown("the record names no key");
         };
         let mut found = self.found.borrow_mut();
@@ -148,7 +116,7 @@ impl<'a> Opener<'a> {
             Owner::Run(session) => key_file_of(&self.audit.dir, session),
             Owner::Epoch(epoch) => key_file_of(&self.audit.dir, epoch),
         };
-        let Some(clear) = self.index.keys.get(&owner) else {
+        let Some(clear) = self.keys.get(owner) else {
             return Known::unknown("no record names its key");
         };
         let file = match read(&path) {
@@ -193,7 +161,7 @@ impl Audit {
     /// The log cannot be read back.
     pub fn sessions(&self, unwrap: Option<&dyn KeyUnwrap>) -> Result<Vec<SessionView>, AuditError> {
         let index = Index::read(self)?;
-        let opener = Opener::new(self, &index, unwrap);
+        let opener = Opener::new(self, &index.keys, unwrap);
         let runs = index.sessions.in_order();
         Ok(runs
             .into_iter()
@@ -211,7 +179,7 @@ impl Audit {
         unwrap: Option<&dyn KeyUnwrap>,
     ) -> Result<Option<(u64, Digest)>, AuditError> {
         let index = Index::read(self)?;
-        let opener = Opener::new(self, &index, unwrap);
+        let opener = Opener::new(self, &index.keys, unwrap);
         let written = |mark: &Mark| match opener.at(*mark) {
             Known::Yes(Body::Acted {
                 act: Act::VaultWritten { generation, sha256 },
@@ -233,16 +201,19 @@ impl Audit {
     ) -> Result<Vec<CallView>, AuditError> {
         if let Some(count) = filter.last {
             let (index, wanted) = latest::read(self, filter, count)?;
-            return Ok(latest::views(&Opener::new(self, &index, unwrap), wanted));
+            let opener = Opener::new(self, &index.keys, unwrap);
+            return Ok(latest::views(&opener, &index.calls, wanted));
+        }
+        if filter.asks_for_unsettled() {
+            let (calls, keys) = self.unsettled();
+            return Ok(calls::views(
+                &Opener::new(self, &keys, unwrap),
+                &calls,
+                filter,
+            ));
         }
         let index = Index::read(self)?;
-        let opener = Opener::new(self, &index, unwrap);
-        let calls = index.calls.in_order();
-        let wanted = calls
-            .into_iter()
-            .filter(|(id, call)| calls::passes(filter, *id, call));
-        Ok(wanted
-            .map(|(id, call)| calls::view(&opener, id, call))
-            .collect())
+        let opener = Opener::new(self, &index.keys, unwrap);
+        Ok(calls::views(&opener, &index.calls, filter))
     }
 }

@@ -25,6 +25,7 @@ mod queue;
 mod recover;
 mod seal;
 mod segments;
+mod unsettled;
 mod vouch;
 mod writer;
 

@@ -75,6 +75,10 @@ impl Audit {
         let draft = Draft::clear(Kind::Pruned, certificate.named().encode());
         let receipt = self.shared.push(draft, &*self.clock).wait()?;
         let segments = remove_before(&self.dir, cut.index).map_err(self.unreadable())?;
+        // Who asks between these two is told that a record is gone, and right when he asks again.
+        lock(&self.unsettled)
+            .follow(&self.dir)
+            .map_err(self.unreadable())?;
         for session in carried.forgotten {
             lock(&self.keys).forget(session);
             let key = key_file_of(&self.dir, session);

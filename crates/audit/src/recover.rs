@@ -15,8 +15,7 @@ use std::{
 use ed25519_dalek::SigningKey;
 use ledger::{EpochOpened, KeyClear, Origin, file_digest, key_commitment, key_file_of};
 use model::{
-    Body, CallState, EpochId, Kind, LogId, OutcomeBody, Seq, SessionId, Ticket, Unsettled,
-    Withdrawal,
+    Body, CallState, EpochId, Kind, LogId, OutcomeBody, Seq, SessionId, Ticket, Withdrawal,
 };
 use sys::lock::Lock;
 
@@ -30,6 +29,7 @@ use crate::{
     queue::{Content, Draft, Queue},
     seal,
     segments::Segment,
+    unsettled::Unsettled,
     writer::{Pinned, Spare, Writer, lock},
 };
 
@@ -44,6 +44,7 @@ pub(crate) struct Opened {
     pub(crate) shared: Arc<Shared>,
     pub(crate) log_id: LogId,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
+    pub(crate) unsettled: Arc<Mutex<Unsettled>>,
     pub(crate) lock: Lock,
     /// The daemon run's first record.
     pub(crate) begun: Seq,
@@ -67,18 +68,23 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     let bytes = std::fs::read(&log).map_err(AuditError::io("read", &log))?;
     let log_id = Origin::id(&bytes);
     let origin = Origin::decode(&bytes);
-    let past = judge(dir, origin.as_ref().map(|origin| origin.root).ok())?;
-    let story = &past.story;
+    let mut past = judge(dir, origin.as_ref().map(|origin| origin.root).ok())?;
     let origin = origin.map_err(|why| AuditError::Unknown(why.to_string()))?;
-    let repairs = quarantine::repair(dir, &past.end, &story.repaired)?;
-    finish_erasures(dir, &story.erased)?;
-    prune::finish(dir, story.pruned)?;
+    let repairs = quarantine::repair(dir, &past.end, &past.story.repaired)?;
+    finish_erasures(dir, &past.story.erased)?;
+    prune::finish(dir, past.story.pruned)?;
+    let unsettled = &mut past.story.unsettled;
+    unsettled.forget_runs();
+    unsettled
+        .follow(dir)
+        .map_err(AuditError::io("read the certificate in", dir))?;
+    let story = &past.story;
     let (mut writer, keys, opened) = begin(options, log_id, origin.recipient, &past)?;
     let recovered = Recovered {
         created,
         epoch: opened.epoch,
         closed_in_order: story.last_kind.is_none_or(|kind| kind == Kind::EpochClosed),
-        open_calls: open_calls(&story.calls, &story.shut),
+        open_calls: open_calls(&story.unsettled.calls, &story.shut),
         open_runs: open_runs(&story.sessions),
         revoked_runs: revoked_runs(&story.sessions),
         repairs,
@@ -86,6 +92,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
     // Before anything is taken: on a full disk nothing may be promised that only the next segment has room for.
     writer.look_ahead();
     let queue = Queue::new(past.next_seq, options.sizes, writer.room());
+    let known = Arc::clone(&writer.unsettled);
     let shared = Shared::new(queue, writer);
     first_records(&shared, options, &opened, &recovered, story)?;
     for ballast in [Ballast::Key, Ballast::Tail] {
@@ -96,6 +103,7 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
         shared,
         log_id,
         keys,
+        unsettled: known,
         lock,
         begun: past.next_seq,
         recovered,
@@ -172,6 +180,7 @@ fn begin(
         epoch,
         signing,
         keys: Arc::clone(&keys),
+        unsettled: Arc::new(Mutex::new(past.story.unsettled.clone())),
         root: past.root,
         spare: Spare::NotYet,
         committed: None,
@@ -221,12 +230,12 @@ fn first_records(
 fn unresolved(story: &Story) -> impl Iterator<Item = Draft> {
     let plain = |outcome| seal::plaintext(&Body::Outcome(outcome));
     let unknown = plain(OutcomeBody::Unresolved {
-        why: Unsettled::DaemonEnded,
+        why: model::Unsettled::DaemonEnded,
     });
     let nothing = plain(OutcomeBody::Withdrawn {
         proof: Withdrawal::NeverCleared,
     });
-    let calls = story.calls.in_order().into_iter();
+    let calls = story.unsettled.calls.in_order().into_iter();
     calls.filter_map(move |(call, fold)| {
         let open = matches!(fold.state, CallState::Attempted | CallState::Cleared);
         let attempt = fold.attempt.filter(|_| open)?.seq;

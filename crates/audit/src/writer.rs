@@ -9,13 +9,14 @@
 
 use std::{
     io,
+    ops::Range,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
 use ed25519_dalek::{Signer, SigningKey};
-use ledger::{Head, SegmentHeader, frame_id};
+use ledger::{Head, Place, SegmentHeader, frame_id};
 use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub};
 use sys::durable::{self, Reader};
 
@@ -28,6 +29,7 @@ use crate::{
     open::Sizes,
     queue::{Group, Room},
     segments::{Segment, activate_spare, prepare_spare},
+    unsettled::Unsettled,
 };
 
 /// How old `HEAD` may get while records come in.
@@ -52,6 +54,7 @@ pub(crate) struct Writer {
     pub(crate) epoch: EpochId,
     pub(crate) signing: SigningKey,
     pub(crate) keys: Arc<Mutex<KeyRing>>,
+    pub(crate) unsettled: Arc<Mutex<Unsettled>>,
     pub(crate) root: [u8; 32],
     pub(crate) spare: Spare,
     pub(crate) committed: Option<HeadPoint>,
@@ -131,16 +134,19 @@ impl Writer {
         let first = first_seq(group);
         let mut bytes = Vec::with_capacity(usize::try_from(group.bytes).unwrap_or(0));
         let mut ids = Vec::with_capacity(group.records.len());
+        let mut frames = Vec::with_capacity(group.records.len());
         let mut head = self.head;
         for queued in &group.records {
             let frame = self.frame(queued, head, &mut sign)?;
             head = frame_id(&frame);
             ids.push(head);
+            frames.push(bytes.len()..bytes.len() + frame.len());
             bytes.extend(frame);
         }
         let stamp = self.clock.now();
         let frame = self.commit_frame((first, group.commit_seq), stamp, head, bytes.len())?;
         bytes.extend(&frame);
+        let begin = self.segment.offset;
         self.segment.append(&bytes)?;
         // Synced into a file that nobody finds again is not on record: two looks cost a few percent of the sync.
         self.still_in_place().map_err(io::Error::other)?;
@@ -148,6 +154,7 @@ impl Writer {
         self.stats.commits += 1;
         self.stats.records += u64::try_from(ids.len()).unwrap_or(0);
         self.head = frame_id(&frame);
+        self.note_unsettled(begin, &bytes, frames);
         self.committed = Some(HeadPoint {
             seq: group.commit_seq,
             id: self.head,
@@ -162,6 +169,18 @@ impl Writer {
             self.pin();
         }
         Ok(ids)
+    }
+
+    /// Keeps what is known of open calls up to date with what is on disk now.
+    fn note_unsettled(&self, begin: u64, bytes: &[u8], frames: Vec<Range<usize>>) {
+        let mut unsettled = lock(&self.unsettled);
+        for frame in frames {
+            let place = Place {
+                segment: self.segment.index,
+                offset: begin + u64::try_from(frame.start).unwrap_or(u64::MAX),
+            };
+            unsettled.apply_frame(bytes.get(frame).unwrap_or_default(), place);
+        }
     }
 
     /// Goes on to the next segment if the group would touch the reserve and there is one.

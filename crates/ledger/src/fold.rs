@@ -163,6 +163,14 @@ pub struct CallFold {
     pub state: CallState,
 }
 
+impl CallFold {
+    /// Tells whether its end is not known.
+    #[must_use]
+    pub const fn is_unsettled(&self) -> bool {
+        self.state.is_open() || matches!(self.state, CallState::Attempted)
+    }
+}
+
 /// All calls of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Calls {
@@ -197,10 +205,30 @@ impl Calls {
         }
     }
 
-    /// Forgets what nobody has to ask about any more: the calls with a known end.
-    pub fn keep_unsettled(&mut self) {
-        self.calls
-            .retain(|_, call| call.state.is_open() || call.state == CallState::Attempted);
+    /// The same for whoever keeps only what may still have to be asked about: a call with a known end is forgotten at
+    /// once. It costs as much with ten thousand open calls as with one.
+    pub fn apply_unsettled(&mut self, header: &Header, place: Place) {
+        self.apply(header, place);
+        if let Some(id) = header.call
+            && self.get(id).is_some_and(|call| !call.is_unsettled())
+        {
+            self.calls.remove(&id);
+        }
+    }
+
+    /// Follows records to where they stand now: `place` says so by a record's number, if it has moved.
+    pub fn relocate(&mut self, place: impl Fn(Seq) -> Option<Place>) {
+        for call in self.calls.values_mut() {
+            let others = [
+                &mut call.attempt,
+                &mut call.cleared,
+                &mut call.settled,
+                &mut call.reconciled,
+            ];
+            for mark in others.into_iter().flatten().chain([&mut call.first]) {
+                mark.place = place(mark.seq).unwrap_or(mark.place);
+            }
+        }
     }
 
     /// Returns one call.

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use ledger::{CARRIED, Header, Sealing, Stored, Walked, parts, walk};
 use model::{Body, Digest, Kind, Known, Seq};
 
-use super::{Index, Opener};
+use super::{Keys, Opener};
 use crate::{Audit, AuditError, KeyUnwrap};
 
 /// Sealed bytes that are opened for one answer: what comes out of it is several times as long as JSON.
@@ -25,8 +25,8 @@ impl Audit {
         most: usize,
         unwrap: Option<&dyn KeyUnwrap>,
     ) -> Result<Vec<(Seq, Known<Body>)>, AuditError> {
-        let (index, sealed) = self.sealed((most, PAGE_BYTES), |header| header.seq >= from)?;
-        let opener = Opener::new(self, &index, unwrap);
+        let (keys, sealed) = self.sealed((most, PAGE_BYTES), |header| header.seq >= from)?;
+        let opener = Opener::new(self, &keys, unwrap);
         let opened = sealed.iter().map(|stored| {
             let seq = stored.header.seq;
             (seq, opener.body(stored))
@@ -39,10 +39,10 @@ impl Audit {
     /// # Errors
     /// The log cannot be read back, or what an incident refers to cannot be told: then all of it must be kept.
     pub fn kept_from(&self, unwrap: Option<&dyn KeyUnwrap>) -> Result<Option<Seq>, AuditError> {
-        let (index, sealed) = self.sealed((usize::MAX, usize::MAX), |header| {
+        let (keys, sealed) = self.sealed((usize::MAX, usize::MAX), |header| {
             header.kind == Kind::IncidentStep
         })?;
-        let opener = Opener::new(self, &index, unwrap);
+        let opener = Opener::new(self, &keys, unwrap);
         let mut least: Option<Seq> = None;
         for stored in &sealed {
             match opener.body(stored) {
@@ -62,21 +62,21 @@ impl Audit {
         &self,
         (most, most_bytes): (usize, usize),
         wants: impl Fn(&Header) -> bool,
-    ) -> Result<(Index, Vec<Stored>), AuditError> {
+    ) -> Result<(Keys, Vec<Stored>), AuditError> {
         let unreadable = AuditError::io("read the segments in", &self.dir);
         let mut parts = parts(&self.dir).map_err(unreadable)?;
         parts.reverse();
         // The certificate stands for what is older than every segment.
         parts.sort_by_key(|part| *part != CARRIED);
         let last = self.head().map_or(0, |head| head.seq);
-        let (mut index, mut found, mut bytes) = (Index::default(), Vec::new(), 0);
+        let (mut keys, mut found, mut bytes) = (Keys::default(), Vec::new(), 0);
         let is_full = |count: usize, bytes: usize| count >= most || bytes >= most_bytes;
         for part in parts {
             if is_full(found.len(), bytes) {
                 break;
             }
             let walked = walk(&self.dir, part, last, |record| {
-                index.note_key(&record.header, record.body);
+                keys.note(&record.header, record.body);
                 if record.header.sealing != Sealing::Clear && wants(&record.header) {
                     bytes += record.body.len();
                     found.push(stored(record));
@@ -89,7 +89,7 @@ impl Audit {
             });
             walked.map_err(AuditError::io("read the segments in", &self.dir))?;
         }
-        Ok((index, found))
+        Ok((keys, found))
     }
 }
 

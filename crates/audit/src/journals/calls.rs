@@ -1,6 +1,6 @@
 //! One call, from its clear headers and the bodies that can be opened.
 
-use ledger::CallFold;
+use ledger::{CallFold, Calls};
 use model::{Body, CallId, Known, OutcomeBody, Unsettled, Withdrawal};
 
 use super::Opener;
@@ -14,6 +14,13 @@ pub(super) fn passes(filter: &CallFilter, id: CallId, call: &CallFold) -> bool {
         && filter.call.is_none_or(|wanted| wanted == id)
         && filter.since.is_none_or(|since| call.first.at >= since)
         && (filter.states.is_empty() || filter.states.contains(&call.state))
+}
+
+/// Tells the calls that pass, the oldest first.
+pub(super) fn views(opener: &Opener<'_>, calls: &Calls, filter: &CallFilter) -> Vec<CallView> {
+    let all = calls.in_order().into_iter();
+    let wanted = all.filter(|(id, call)| passes(filter, *id, call));
+    wanted.map(|(id, call)| view(opener, id, call)).collect()
 }
 
 /// Tells a call.

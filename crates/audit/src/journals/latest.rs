@@ -6,9 +6,9 @@
 use std::{collections::VecDeque, ops::ControlFlow};
 
 use ledger::{CallFold, ReadError, Walked, parts, walk};
-use model::{CallId, Kind, Seq, SessionId};
+use model::{CallId, Seq, SessionId};
 
-use super::{Index, Owner, calls};
+use super::{Index, Keys, Owner, calls};
 use crate::{Audit, AuditError, CallFilter, journals::Opener, writer::lock};
 
 /// Reads back from the end until `count` calls pass the filter, or the log begins.
@@ -37,7 +37,7 @@ pub(super) fn read(
         wanted = newest(&index, filter, count);
     }
     // This daemon run's keys are in memory; only for those of earlier ones the log has to be asked.
-    index.epochs.push((audit.begun, audit.epoch()));
+    index.keys.epochs.push((audit.begun, audit.epoch()));
     let mut parts = parts.into_iter();
     while !index.has_keys_of(audit, &wanted)
         && let Some(part) = parts.next()
@@ -93,27 +93,21 @@ fn newest(index: &Index, filter: &CallFilter, count: usize) -> Vec<CallId> {
 
 /// Notes the data keys that a part of the log names. Parts come newest first, so what is known already is newer.
 fn note_keys(audit: &Audit, part: u64, last: Seq, index: &mut Index) -> Result<(), AuditError> {
-    let mut found = Index::default();
+    let mut found = Keys::default();
     each(audit, part, last, |record| {
-        if matches!(record.header.kind, Kind::EpochOpened | Kind::SessionOpened) {
-            found.note_key(&record.header, record.body);
-        }
+        found.note(&record.header, record.body);
     })?;
-    found.epochs.append(&mut index.epochs);
-    index.epochs = found.epochs;
-    for (owner, key) in found.keys {
-        index.keys.entry(owner).or_insert(key);
-    }
+    index.keys.put_before(found);
     Ok(())
 }
 
 impl Index {
     /// Tells whether every body of these calls can be looked for a key.
     fn has_keys_of(&self, audit: &Audit, wanted: &[CallId]) -> bool {
-        let first = self.epochs.first().map_or(Seq::MAX, |(seq, _)| *seq);
+        let first = self.keys.epochs.first().map_or(Seq::MAX, |(seq, _)| *seq);
         let in_memory = lock(&audit.keys);
         let known = |session: SessionId| {
-            in_memory.run(session).is_some() || self.keys.contains_key(&Owner::Run(session))
+            in_memory.run(session).is_some() || self.keys.get(Owner::Run(session)).is_some()
         };
         wanted
             .iter()
@@ -123,9 +117,13 @@ impl Index {
 }
 
 /// Tells the calls in the order of the log.
-pub(super) fn views(opener: &Opener<'_>, wanted: Vec<CallId>) -> Vec<crate::CallView> {
+pub(super) fn views(
+    opener: &Opener<'_>,
+    calls: &ledger::Calls,
+    wanted: Vec<CallId>,
+) -> Vec<crate::CallView> {
     wanted
         .into_iter()
-        .filter_map(|id| Some(calls::view(opener, id, opener.index.calls.get(id)?)))
+        .filter_map(|id| Some(calls::view(opener, id, calls.get(id)?)))
         .collect()
 }

@@ -8,7 +8,7 @@ use ledger::{
 };
 use model::{CallState, Digest, Kind, Seq, SessionId, SessionState};
 
-use crate::{AuditError, OpenCall, OpenRun, create::is_there};
+use crate::{AuditError, OpenCall, OpenRun, create::is_there, unsettled::Unsettled};
 
 /// What the log says about the time before.
 pub(super) struct Past {
@@ -19,10 +19,10 @@ pub(super) struct Past {
     pub(super) story: Story,
 }
 
-/// What its records tell. Of the calls only those that are still open are kept, so memory does not grow with the log.
+/// What its records tell. Of the calls only those that are still open are kept, so memory does not grow with the calls.
 #[derive(Debug, Default)]
 pub(super) struct Story {
-    pub(super) calls: Calls,
+    pub(super) unsettled: Unsettled,
     pub(super) sessions: Sessions,
     pub(super) repaired: BTreeSet<(u64, u64, Digest)>,
     pub(super) erased: BTreeSet<SessionId>,
@@ -106,7 +106,8 @@ impl Witness for Story {
     fn batch(&mut self, batch: &Batch<'_>) {
         for record in batch.records() {
             self.shut.apply(record.header.kind, record.header.seq);
-            self.calls.apply(&record.header, record.place);
+            self.unsettled
+                .apply(&record.header, record.body, record.place);
             self.sessions.apply(&record.header, record.place);
             if record.header.kind != Kind::Commit {
                 self.last_kind = Some(record.header.kind);
@@ -124,7 +125,6 @@ impl Witness for Story {
                 self.erased.extend(record.header.session);
             }
         }
-        self.calls.keep_unsettled();
     }
 }
 

@@ -18,4 +18,5 @@ mod roots;
 mod tampering;
 mod threads;
 mod unreadable;
+mod unsettled;
 mod world;
