@@ -1,11 +1,11 @@
-//! What the log's verbs promise, end to end: erase, adopt, prune, export, and a pin out of an incident.
+//! What the log's verbs promise, end to end: erase, adopt, export, and a pin out of an incident.
 
 use std::{fs, path::Path, process::Stdio};
 
 use serde_json::{Value, json};
 use testkit::{Deadline, Finished, Held, Target, wait_until};
 
-use crate::{agent::Agent, gate::Gate, operator::Line};
+use crate::{agent::Agent, gate::Gate};
 
 const CLIENT: &str = include_str!("../../crates/verdict/tests/judged/client.py");
 const SERVER: &str = include_str!("../../crates/verdict/tests/judged/server.py");
@@ -13,7 +13,7 @@ const SERVER: &str = include_str!("../../crates/verdict/tests/judged/server.py")
 /// What a sealed body says and a clear header never does.
 const PATH: &str = "/r/canary-4b7e";
 
-fn verify(gate: &Gate, args: &[&str]) -> (Value, i32) {
+pub fn verify(gate: &Gate, args: &[&str]) -> (Value, i32) {
     let mut all = vec!["audit", "verify", "--json"];
     all.extend(args);
     let finished = gate.world.run(all);
@@ -21,7 +21,7 @@ fn verify(gate: &Gate, args: &[&str]) -> (Value, i32) {
     (finished.json(), code)
 }
 
-fn audit(gate: &Gate, args: &[&str]) -> Finished {
+pub fn audit(gate: &Gate, args: &[&str]) -> Finished {
     let mut all = vec!["audit"];
     all.extend(args);
     gate.world.run(all)
@@ -188,82 +188,6 @@ fn one_record_is_shown_as_the_export_has_it() {
     drop(audit(&gate, &["show", "999999"]).expect_code(2));
     drop(audit(&gate, &["show", "first"]).expect_code(2));
     drop(audit(&gate, &["export", "--dir", "/nowhere"]).expect_code(1));
-}
-
-#[test]
-fn the_oldest_segments_are_given_up_on_record_and_only_when_they_need_not_be_kept() {
-    let gate = Gate::before(Target::start());
-    fill_with_calls(&gate);
-    let before = segments(&gate);
-    assert!(before >= 2, "{before} segments");
-
-    drop(audit(&gate, &["prune"]).expect_code(0));
-    assert_eq!(
-        segments(&gate),
-        before,
-        "nothing is ninety days old, nor a gibibyte long"
-    );
-    drop(audit(&gate, &["prune", "--bytes", "1"]).expect_code(0));
-
-    assert_eq!(segments(&gate), 1);
-    let (report, code) = verify(&gate, &[]);
-    assert_eq!(code, 0, "{report:#}");
-    assert_eq!(
-        report["prunes"].as_array().map(Vec::len),
-        Some(1),
-        "{report:#}"
-    );
-    assert!(report["first_seq"].as_u64() > Some(1), "{report:#}");
-    gate.close();
-    let (report, code) = verify(&gate, &[]);
-    assert_eq!(code, 0, "{report:#}");
-    drop(gate.open_daemon());
-}
-
-#[test]
-fn what_must_be_kept_and_cannot_be_carried_over_is_not_given_up() {
-    let gate = Gate::before(Target::start());
-    // Steps of incidents are kept for ever.
-    Line::open(&gate.world).fill_segments(2);
-    let before = segments(&gate);
-
-    let refused = audit(&gate, &["prune", "--bytes", "1"]).expect_code(6);
-
-    assert!(refused.stderr.contains("still needed"), "{refused:?}");
-    assert_eq!(segments(&gate), before);
-    let (report, code) = verify(&gate, &[]);
-    assert_eq!(code, 0, "{report:#}");
-}
-
-#[test]
-fn pruning_without_the_right_to_it_or_with_a_wrong_number_changes_nothing() {
-    let gate = Gate::before(Target::start());
-    drop(audit(&gate, &["prune", "--days", "x"]).expect_code(2));
-    drop(audit(&gate, &["prune", "--bytes", "-1"]).expect_code(2));
-    drop(gate.world.run(["lock"]).expect_code(0));
-    drop(audit(&gate, &["prune"]).expect_code(4));
-    gate.close();
-    drop(audit(&gate, &["prune"]).expect_code(5));
-}
-
-fn segments(gate: &Gate) -> usize {
-    let folder = gate.world.home().audit().join("seg");
-    let names = fs::read_dir(folder).expect("segments").flatten();
-    names
-        .filter(|entry| entry.path().extension().is_some_and(|end| end == "seg"))
-        .count()
-}
-
-/// Makes calls with the longest paths until the second segment has begun.
-fn fill_with_calls(gate: &Gate) {
-    let mut agent = Agent::open(&gate.world);
-    let path = format!("/r/{}", "x".repeat(4_000));
-    while segments(gate) < 2 {
-        let asked: Vec<u64> = (0..60).map(|_| agent.send("GET", &path)).collect();
-        for _ in asked {
-            assert!(agent.next(Deadline::usual()).is_some(), "no answer");
-        }
-    }
 }
 
 /// A client of this world with its server; the client is killed, the server stays and is contained.

@@ -57,6 +57,8 @@ mod python_sdk;
 #[cfg(test)]
 mod read_verbs;
 #[cfg(test)]
+mod retention;
+#[cfg(test)]
 mod revoke;
 #[cfg(test)]
 mod separate;

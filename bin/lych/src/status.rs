@@ -70,7 +70,7 @@ pub(crate) fn look(home: &Home) -> Result<Value, Explain> {
         "mode": home.realm().word(),
         "presence": presence,
         "log": {"id": field("log_id"), "last_seq": field("last_seq"), "fault": field("log_fault"),
-            "poisoned": field("log_poisoned"), "head_behind": field("log_head_behind")},
+            "poisoned": field("log_poisoned"), "head_behind": field("log_head_behind"), "keep": field("log_keep")},
         "outside_copy": outside_copy(home, now),
         "verified": verified(home, now),
         "runs": field("runs"),
@@ -137,7 +137,7 @@ fn people(status: &Value) -> String {
         );
     }
     let mut text = format!(
-        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      {}\npresence  {}\nlog       {} records, id {}\ncopy      {}\nverified  {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
+        "daemon    running, pid {}, version {}, since {}\nvault     {}\nmode      {}\npresence  {}\nlog       {} records, id {}\nkept      {}\ncopy      {}\nverified  {}\nruns      {}\nopen      {} calls with an unknown outcome\n",
         word("/daemon/pid"),
         word("/daemon/version"),
         word("/daemon/started_at"),
@@ -146,6 +146,7 @@ fn people(status: &Value) -> String {
         word("/presence"),
         word("/log/last_seq"),
         word("/log/id"),
+        kept(status),
         copied(status),
         last_verified(status),
         word("/runs"),
@@ -198,6 +199,17 @@ fn there(status: &Value, pointer: &str) -> bool {
     status
         .pointer(pointer)
         .is_some_and(|value| !value.is_null())
+}
+
+fn kept(status: &Value) -> String {
+    let number = |pointer: &str| status.pointer(pointer).and_then(Value::as_u64);
+    match (number("/log/keep/days"), number("/log/keep/bytes")) {
+        (Some(days), Some(bytes)) => {
+            let mib = bytes / (1024 * 1024);
+            format!("{days} days and at most {mib} MiB; what incidents refer to stays")
+        }
+        _ => word(status, "/log/keep"),
+    }
 }
 
 fn copied(status: &Value) -> String {

@@ -4,7 +4,7 @@ use std::{io, os::unix::net::UnixListener as StdListener, sync::Arc, time::Durat
 
 use audit::Audit;
 use authz::Gate;
-use channels::{Limits, Policy, RunRules};
+use channels::{Limits, LogRules, Policy, RunRules};
 use gateway::{Asker, Gateway};
 use model::{
     Act, Body, ChannelName, Clock, Entry, Explain, Home, Journal, Kind, Known, Lost, LostBasis,
@@ -339,6 +339,15 @@ impl Daemon {
             .runs()
     }
 
+    /// Returns how much of the log the applied policy keeps; before the vault is opened for the first time, as much as
+    /// where nothing is said.
+    pub(crate) fn log_rules(&self) -> LogRules {
+        self.channels
+            .read()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .log()
+    }
+
     /// Tells whether the applied policy has this channel.
     pub(crate) fn has_channel(&self, name: &ChannelName) -> bool {
         let policy = self
@@ -395,6 +404,13 @@ impl Daemon {
             log_poisoned: health.poisoned.is_some(),
             log_fault: health.poisoned.or(health.attempts_refused),
             log_head_behind: health.head_behind,
+            log_keep: match verbs::sealed(self) {
+                Ok(sealed) => Known::Yes(wire::LogKeep {
+                    days: sealed.policy.log().days(),
+                    bytes: sealed.policy.log().bytes(),
+                }),
+                Err(closed) => Known::unknown(closed.what),
+            },
             runs: self
                 .gate
                 .runs()

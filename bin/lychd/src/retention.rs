@@ -6,15 +6,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use audit::{AuditError, Retention};
+use channels::LogRules;
 use model::{Act, Clock, Operator, Presence, Stamp, Wall};
 use wire::VaultState;
 
 use crate::{daemon::Daemon, verbs};
 
-/// What is older is given up.
-pub(crate) const DAYS: u64 = 90;
-/// What makes the log longer than this is given up, the oldest first.
-pub(crate) const BYTES: u64 = 1 << 30;
 pub(crate) const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// How often it is looked whether there is something to give up: a segment lasts for hours.
@@ -38,6 +35,11 @@ impl Keeper {
         }
     }
 
+    /// Has it looked at next time: what is kept has changed.
+    pub(crate) fn look_again(&self) {
+        *self.looked.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// Tells whether it is time to look, and takes note that somebody does.
     fn is_due(&self, now: Stamp) -> bool {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,10 +59,11 @@ impl Keeper {
 }
 
 /// Returns what is kept without a word from an operator.
-pub(crate) fn usual(now: Wall) -> Retention {
+pub(crate) fn usual(rules: LogRules, now: Wall) -> Retention {
+    let age = rules.days().saturating_mul(DAY_MS);
     Retention {
-        since: Wall::from_millis(now.millis().saturating_sub(DAYS * DAY_MS)),
-        bytes: BYTES,
+        since: Wall::from_millis(now.millis().saturating_sub(age)),
+        bytes: rules.bytes(),
         from: None,
     }
 }
@@ -78,7 +81,8 @@ pub(crate) fn look(daemon: &Arc<Daemon>) {
     }
     let daemon = Arc::clone(daemon);
     tokio::spawn(async move {
-        if let Err(why) = give_up(&daemon, usual(now.wall)).await {
+        let usual = usual(daemon.log_rules(), now.wall);
+        if let Err(why) = give_up(&daemon, usual).await {
             daemon
                 .notes
                 .say(&format!("nothing of the log was given up: {why}"));
@@ -116,11 +120,17 @@ fn wanted(daemon: &Daemon, usual: Retention) -> Result<Option<Retention>, AuditE
     if !daemon.audit.could_prune(&usual)? {
         return Ok(None);
     }
-    let retention = Retention {
-        from: daemon.audit.kept_from(Some(daemon.store.as_ref()))?,
-        ..usual
-    };
-    Ok(daemon.audit.could_prune(&retention)?.then_some(retention))
+    let from = daemon.audit.kept_from(Some(daemon.store.as_ref()))?;
+    let retention = Retention { from, ..usual };
+    if daemon.audit.could_prune(&retention)? {
+        return Ok(Some(retention));
+    }
+    if let Some(from) = from {
+        daemon.notes.say(&format!(
+            "nothing of the log is given up: an incident refers to record {from}"
+        ));
+    }
+    Ok(None)
 }
 
 async fn on_a_thread<T: Send + 'static>(
@@ -152,6 +162,8 @@ mod tests {
         assert!(keeper.is_due(at(0, 5_000)));
         assert!(!keeper.is_due(at(0, EVERY_MS)));
         assert!(keeper.is_due(at(0, EVERY_MS + 5_000)));
+        keeper.look_again();
+        assert!(keeper.is_due(at(0, EVERY_MS + 6_000)));
     }
 
     #[test]
@@ -169,7 +181,7 @@ mod tests {
 
     #[test]
     fn ninety_days_and_a_gibibyte_are_kept() {
-        let usual = usual(Wall::from_millis(100 * DAY_MS));
+        let usual = usual(LogRules::default(), Wall::from_millis(100 * DAY_MS));
 
         assert_eq!(usual.since, Wall::from_millis(10 * DAY_MS));
         assert_eq!((usual.bytes, usual.from), (1 << 30, None));

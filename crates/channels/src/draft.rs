@@ -14,7 +14,7 @@ use crate::policy::{
     Admission, Approve, Channel, ChannelKind, Format, HeaderText, Idempotency, Inject, Job,
     MintsCredentials, OnClientLost, Operation, Policy, Redact, ResultKept,
 };
-use crate::rules::{OnLock, RunRules, Ttl};
+use crate::rules::{LogRules, OnLock, RunRules, Ttl};
 
 /// Why a draft cannot become a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +50,7 @@ fn at(line: &Option<usize>) -> String {
 struct Draft {
     admission: Option<Spanned<String>>,
     runs: Option<RunsDraft>,
+    log: Option<LogDraft>,
     #[serde(default)]
     channel: BTreeMap<Spanned<String>, ChannelDraft>,
 }
@@ -59,6 +60,13 @@ struct Draft {
 struct RunsDraft {
     ttl: Option<Spanned<String>>,
     on_lock: Option<Spanned<String>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogDraft {
+    keep_days: Option<Spanned<i64>>,
+    keep_bytes: Option<Spanned<i64>>,
 }
 
 #[derive(Deserialize)]
@@ -128,7 +136,8 @@ pub(crate) fn parse(text: &str) -> Result<Policy, DraftError> {
         .into_iter()
         .map(|(name, channel)| reader.channel(&name, channel))
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(Policy::new(admission, runs, channels))
+    let log = draft.log.map(|log| reader.log(&log)).transpose()?;
+    Ok(Policy::new(admission, (runs, log), channels))
 }
 
 /// The draft's text, for turning places in it into lines.
@@ -196,6 +205,40 @@ impl Reader<'_> {
         Ok(RunRules {
             ttl: ttl.transpose()?,
             on_lock,
+        })
+    }
+
+    fn log(&self, draft: &LogDraft) -> Result<LogRules, DraftError> {
+        let at_least = |key: &str, value: &Option<Spanned<i64>>, least: u64, usual: u64| {
+            let Some(value) = value else {
+                return Ok(usual);
+            };
+            let number = u64::try_from(*value.get_ref()).unwrap_or(0);
+            if number >= least {
+                return Ok(number);
+            }
+            let mut error = self.error(
+                &value.span(),
+                &format!("{key} cannot be {}", value.get_ref()),
+                &format!("write a number of at least {least}, or leave it out for {usual}"),
+            );
+            error.why = Some("the log could not be kept so short".to_owned());
+            Err(error)
+        };
+        let usual = LogRules::default();
+        Ok(LogRules {
+            keep_days: at_least(
+                "keep_days",
+                &draft.keep_days,
+                LogRules::FEWEST_DAYS,
+                usual.keep_days,
+            )?,
+            keep_bytes: at_least(
+                "keep_bytes",
+                &draft.keep_bytes,
+                LogRules::FEWEST_BYTES,
+                usual.keep_bytes,
+            )?,
         })
     }
 

@@ -42,6 +42,6 @@ pub use policy::{
     Admission, Channel, Idempotency, Inject, Job, OnClientLost, Operation, Policy, PolicyError,
     ResultKept,
 };
-pub use rules::{OnLock, RunRules};
+pub use rules::{LogRules, OnLock, RunRules};
 pub use scrub::scrubbed;
 pub use send::{Answer, Cut, NotSent, Sent};

@@ -2,8 +2,8 @@
 //!
 //! Canonical JSON: fields in the order of the types below, channels by name, no white space. What does not
 //! read back to the same bytes is not ours. A later version adds fields and raises `version`: version 2 added
-//! `runs`, version 3 `mints_credentials`, `redact` and private destinations. A policy is written as the lowest
-//! version that can hold it.
+//! `runs`, version 3 `mints_credentials`, `redact` and private destinations, version 4 `log`. A policy is written as
+//! the lowest version that can hold it.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     draft::{self, DraftError},
     pattern::{Allow, JobPath},
-    rules::RunRules,
+    rules::{LogRules, RunRules},
 };
 
 /// Everything an agent may ask for.
@@ -25,6 +25,8 @@ pub struct Policy {
     admission: Admission,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     runs: Option<RunRules>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    log: Option<LogRules>,
     channels: Vec<Channel>,
 }
 
@@ -198,13 +200,14 @@ impl Policy {
             version: FIRST_VERSION,
             admission: Admission::Ask,
             runs: None,
+            log: None,
             channels: Vec::new(),
         }
     }
 
     pub(crate) fn new(
         admission: Admission,
-        runs: Option<RunRules>,
+        (runs, log): (Option<RunRules>, Option<LogRules>),
         mut channels: Vec<Channel>,
     ) -> Self {
         channels.sort_by(|a, b| a.name.cmp(&b.name));
@@ -212,6 +215,7 @@ impl Policy {
             version: FIRST_VERSION,
             admission,
             runs,
+            log,
             channels,
         };
         policy.version = policy.lowest_version();
@@ -223,11 +227,14 @@ impl Policy {
         let of_version_3 = |operation: &Operation| {
             !is_default(&operation.mints_credentials) || !is_default(&operation.redact)
         };
-        let newest = self.channels.iter().any(|channel| {
+        if self.log.is_some() {
+            return VERSION;
+        }
+        let third = self.channels.iter().any(|channel| {
             channel.base.may_be_private() || channel.operations.iter().any(of_version_3)
         });
-        match (newest, &self.runs) {
-            (true, _) => VERSION,
+        match (third, &self.runs) {
+            (true, _) => WITH_PRIVATE,
             (false, Some(_)) => WITH_RUNS,
             (false, None) => FIRST_VERSION,
         }
@@ -277,6 +284,17 @@ impl Policy {
     #[must_use]
     pub fn runs(&self) -> RunRules {
         self.runs.unwrap_or_default()
+    }
+
+    /// Returns how much of the log is kept.
+    #[must_use]
+    pub fn log(&self) -> LogRules {
+        self.log.unwrap_or_default()
+    }
+
+    /// Returns what it says itself of how much of the log is kept.
+    pub(crate) const fn own_log(&self) -> Option<LogRules> {
+        self.log
     }
 
     /// Returns the channels by name.
@@ -488,5 +506,6 @@ pub(crate) mod window {
 
 const FIRST_VERSION: u64 = 1;
 const WITH_RUNS: u64 = 2;
-const VERSION: u64 = 3;
+const WITH_PRIVATE: u64 = 3;
+const VERSION: u64 = 4;
 const SECRET: &str = "{secret}";

@@ -9,7 +9,7 @@ mod view;
 
 pub use hello::{Hello, Refusal, Reply, Role, Welcome, choose_protocol};
 pub use line::{LINE_CAP, LineBuffer, LineError, decode, encode};
-pub use view::{CallView, LostView, Reconciliation, SessionView, StatusView, VaultState};
+pub use view::{CallView, LogKeep, LostView, Reconciliation, SessionView, StatusView, VaultState};
 
 /// The lowest version of the wire that this build speaks.
 pub const PROTOCOL_MIN: u16 = 1;

@@ -61,6 +61,10 @@ fn not_shown() -> Known<Digest> {
     Known::unknown("not part of this form")
 }
 
+fn not_kept() -> Known<LogKeep> {
+    Known::unknown("the daemon does not say")
+}
+
 fn not_said() -> Known<bool> {
     Known::unknown("the daemon does not say")
 }
@@ -134,6 +138,15 @@ pub enum VaultState {
     None,
 }
 
+/// How much of the log is kept without a word from an operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogKeep {
+    /// What is older is given up.
+    pub days: u64,
+    /// What makes the log longer is given up.
+    pub bytes: u64,
+}
+
 /// What the daemon says of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StatusView {
@@ -158,6 +171,9 @@ pub struct StatusView {
     pub log_poisoned: bool,
     /// Why the newest `HEAD` could not be written, if so.
     pub log_head_behind: Option<String>,
+    /// How much of it is kept; sealed, so unknown while the vault is shut.
+    #[serde(default = "not_kept")]
+    pub log_keep: Known<LogKeep>,
     /// Runs in memory, by state.
     pub runs: usize,
     /// Calls whose outcome is not known.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use audit::{AuditError, Retention, RootSigner};
+use audit::{AuditError, RootSigner};
 use model::{Act, Clock, EpochId, Explain, Operator, Seq, SessionId, Wall};
 use serde_json::{Value, json};
 use vault::Vault;
@@ -11,7 +11,7 @@ use wire::VaultState;
 use super::{acted, closed};
 use crate::{
     daemon::Daemon,
-    retention::{BYTES, DAY_MS, DAYS},
+    retention::{DAY_MS, usual},
 };
 
 /// Opens sealed bodies. With the vault shut none are: whoever exports then gets the clear headers he can read himself.
@@ -73,21 +73,22 @@ pub(super) async fn prune(
     (days, bytes): (Option<u64>, Option<u64>),
     from: Option<Seq>,
 ) -> Result<Value, Explain> {
-    let age = days.unwrap_or(DAYS).saturating_mul(DAY_MS);
-    let since = Wall::from_millis(daemon.clock.now().wall.millis().saturating_sub(age));
+    let now = daemon.clock.now().wall;
+    let mut retention = usual(daemon.log_rules(), now);
+    if let Some(days) = days {
+        retention.since =
+            Wall::from_millis(now.millis().saturating_sub(days.saturating_mul(DAY_MS)));
+    }
+    retention.bytes = bytes.unwrap_or(retention.bytes);
     // Both know of incidents: the operator of those that are not anchored, the log of those whose folder is gone.
     let keys = Arc::clone(&daemon.store);
     let on_record = blocking(daemon, move |daemon| {
         daemon.audit.kept_from(Some(keys.as_ref()))
     })
     .await?;
-    let from = [from, on_record].into_iter().flatten().min();
+    retention.from = [from, on_record].into_iter().flatten().min();
+    let since = retention.since;
     acted(daemon, by, Act::LogPruned { since }).await?;
-    let retention = Retention {
-        since,
-        bytes: bytes.unwrap_or(BYTES),
-        from,
-    };
     let given = blocking(daemon, move |daemon| daemon.audit.prune(&retention)).await?;
     Ok(json!({
         "schema": "lych.pruned/v1",

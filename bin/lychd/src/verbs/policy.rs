@@ -91,6 +91,7 @@ pub(super) async fn apply(
         .collect();
     daemon.gate.reopen(&named, &secrets);
     daemon.open_gateway(new);
+    daemon.keeper.look_again();
     trust::admit_all(daemon).await;
     Ok(json!({"changes": changes, "applied": true, "policy": digest}))
 }

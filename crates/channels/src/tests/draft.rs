@@ -244,10 +244,10 @@ fn comments_order_and_spelling_do_not_change_the_canonical_form() {
 
 #[test]
 fn stored_bytes_that_are_not_canonical_are_refused() {
-    let newer = CANONICAL.replacen("\"version\":1", "\"version\":4,\"more\":[]", 1);
+    let newer = CANONICAL.replacen("\"version\":1", "\"version\":5,\"more\":[]", 1);
     assert_eq!(
         Policy::from_canonical(newer.as_bytes()),
-        Err(PolicyError::Newer(4))
+        Err(PolicyError::Newer(5))
     );
     for (from, to) in [
         ("\"allow\",\"channels\"", "\"all\",\"channels\""),
@@ -258,6 +258,7 @@ fn stored_bytes_that_are_not_canonical_are_refused() {
         ("POST /force", "POST force"),
         ("\"version\":1", "\"version\":2"),
         ("\"version\":1", "\"version\":3"),
+        ("\"version\":1", "\"version\":4"),
         (
             "\"result_kept\":\"remote\"",
             "\"result_kept\":\"remote\",\"redact\":\"yes\"",
@@ -352,6 +353,49 @@ fn bounds_on_runs_are_version_two_and_read_back() {
     let again = Policy::from_canonical(&canonical).unwrap();
     assert_eq!(again.runs().ttl().map(|ttl| ttl.as_secs()), Some(8 * 3600));
     assert_eq!(again.runs().on_lock(), crate::OnLock::End);
+}
+
+#[test]
+fn how_much_of_the_log_is_kept_is_version_four_and_reads_back() {
+    let policy = Policy::parse_draft("[log]\nkeep_days = 30\nkeep_bytes = 67108864\n").unwrap();
+
+    let canonical = policy.canonical();
+
+    assert_eq!(
+        String::from_utf8_lossy(&canonical),
+        r#"{"version":4,"admission":"ask","log":{"keep_days":30,"keep_bytes":67108864},"channels":[]}"#
+    );
+    let again = Policy::from_canonical(&canonical).unwrap();
+    assert_eq!((again.log().days(), again.log().bytes()), (30, 64 << 20));
+    let told = again.describe().join("\n");
+    assert!(
+        told.contains("30 days and at most 67108864 bytes"),
+        "{told}"
+    );
+}
+
+#[test]
+fn ninety_days_and_a_gibibyte_of_the_log_are_kept_if_nothing_is_said() {
+    let nothing = Policy::nothing().log();
+    let only_days = Policy::parse_draft("[log]\nkeep_days = 7\n").unwrap().log();
+
+    assert_eq!((nothing.days(), nothing.bytes()), (90, 1 << 30));
+    assert_eq!((only_days.days(), only_days.bytes()), (7, 1 << 30));
+}
+
+#[test]
+fn so_little_of_the_log_as_cannot_be_kept_is_refused_with_its_line() {
+    for bad in [
+        "keep_days = 0",
+        "keep_days = -3",
+        "keep_days = \"90\"",
+        "keep_bytes = 16777215",
+        "keep_bytes = 1.5",
+        "keep = 3",
+    ] {
+        let error = Policy::parse_draft(&format!("[log]\n{bad}\n")).unwrap_err();
+        assert_eq!(error.line, Some(2), "{bad}: {error:?}");
+    }
 }
 
 #[test]
