@@ -10,13 +10,15 @@ use std::{
 
 use ledger::{Report, VerifyOptions};
 use model::Exit;
-use testkit::{Deadline, World};
+use testkit::{Deadline, Proof, World};
 
 /// Longer than the demo's own deadline of 40 s, since other tests run beside it.
 const DRILL: Duration = Duration::from_secs(150);
 
+/// Both crashes end in a contained incident, and every changed byte of the log that is left is found.
 #[test]
-fn both_crashes_end_in_a_contained_incident_whose_log_finds_every_changed_byte() {
+fn prove_audit_drill() {
+    let mut proof = Proof::begin(EVERYDAY);
     let world = World::new();
     let home = world.folder().join("drill");
     let mut command = world.command(testkit::program("lych"));
@@ -37,8 +39,10 @@ fn both_crashes_end_in_a_contained_incident_whose_log_finds_every_changed_byte()
         assert_eq!(point["left"], serde_json::json!([]));
     }
     let log = Log::of(&home.join("audit"));
-    log.finds_every_changed_byte(&world.folder().join("copies"));
+    let places = log.places(&mut proof);
+    log.finds_every_changed_byte(&places, &world.folder().join("copies"));
     log.the_program_names_the_place(&world, &home);
+    proof.end();
 }
 
 /// A log that was closed, and where its records end: the rest of the segment is preallocated zeros.
@@ -50,8 +54,8 @@ struct Log {
 const SEGMENT: &str = "seg/0000000000.seg";
 /// The header of the segment and the record that opens the daemon run, every byte of which is tried.
 const FRONT: usize = 512;
-/// Behind them every so many: a prime, so that the steps do not stay in one field of equal records.
-const STEP: usize = 97;
+/// How many bytes behind them are tried on an ordinary day.
+const EVERYDAY: u64 = 1_001;
 
 impl Log {
     fn of(folder: &Path) -> Self {
@@ -68,9 +72,9 @@ impl Log {
         }
     }
 
-    /// Every byte of `LOG` and of the key files, and a dense choice of the segment's. Every byte of a smaller log is
-    /// tried where the verifier lives; here it is the log of real daemons, shims and crashes.
-    fn places(&self) -> Vec<(String, usize)> {
+    /// Every byte of `LOG` and of the key files, and as many of the segment's as are asked for. Every byte of a smaller
+    /// log is tried where the verifier lives; here it is the log of real daemons, shims and crashes.
+    fn places(&self, proof: &mut Proof) -> Vec<(String, usize)> {
         let mut places = Vec::new();
         let keys = fs::read_dir(self.folder.join("keys")).expect("a folder");
         let keys = keys.map(|key| {
@@ -81,13 +85,20 @@ impl Log {
             let length = fs::metadata(self.folder.join(&name)).expect("a part of the log");
             places.extend((0..length.len()).map(|at| (name.clone(), at as usize)));
         }
-        let chosen = (0..self.end).filter(|at| *at < FRONT || at % STEP == 0);
+        proof.row("bytes of LOG and the key files, each flipped", places.len());
+        let wanted = usize::try_from(proof.n()).expect("a number");
+        let step = self.end.div_ceil(wanted).max(1);
+        let chosen = (0..self.end).filter(|at| *at < FRONT || at % step == 0);
+        let before = places.len();
         places.extend(chosen.map(|at| (SEGMENT.to_owned(), at)));
+        proof.row("bytes of the segment", self.end);
+        proof.row("of these flipped", places.len() - before);
+        // A single one that is not found ends the test.
+        proof.row("not found, or not in the file that holds it", 0);
         places
     }
 
-    fn finds_every_changed_byte(&self, copies: &Path) {
-        let places = self.places();
+    fn finds_every_changed_byte(&self, places: &[(String, usize)], copies: &Path) {
         let workers = thread::available_parallelism().map_or(1, usize::from);
         thread::scope(|scope| {
             for (number, part) in places.chunks(places.len().div_ceil(workers)).enumerate() {

@@ -22,7 +22,14 @@ struct Proof {
     n: u64,
     /// Where its tests are.
     packages: &'static [&'static str],
+    /// How the programs and the tests are built.
+    profile: &'static str,
 }
+
+/// As they are delivered.
+const RELEASE: &str = "release";
+/// As on every day.
+const DEV: &str = "dev";
 
 const PROOFS: &[Proof] = &[
     Proof {
@@ -30,42 +37,49 @@ const PROOFS: &[Proof] = &[
         claim: "a log of which any system call fails or is cut off keeps all it promised, and sends nothing else",
         n: 1_000_000,
         packages: &["audit", "e2e"],
+        profile: RELEASE,
     },
     Proof {
         name: "corpus",
         claim: "every kind of leftover is called by its name, and its living twin is left alone",
         n: 1,
         packages: &["lych"],
+        profile: DEV,
     },
     Proof {
         name: "servers",
         claim: "what is left of public servers is called what it is, however their client was lost",
         n: 1,
         packages: &["e2e"],
+        profile: DEV,
     },
     Proof {
         name: "reuse",
         claim: "no later holder of a number is taken for an earlier one",
         n: 10_000,
         packages: &["verdict"],
+        profile: DEV,
     },
     Proof {
         name: "crash",
         claim: "the daemon killed at any moment loses no acknowledged record and sends nothing unrecorded",
         n: 200,
         packages: &["e2e"],
+        profile: DEV,
     },
     Proof {
         name: "revoke",
         claim: "no call leaves behind the revocation of its run",
         n: 10_000,
         packages: &["e2e"],
+        profile: DEV,
     },
     Proof {
         name: "tamper",
         claim: "any changed byte of a closed log is found and placed, without a key",
         n: 2_000,
         packages: &["e2e"],
+        profile: DEV,
     },
 ];
 
@@ -102,10 +116,27 @@ fn prove(proof: &Proof, n: u64, seed: u64) -> Result<(), Trouble> {
     let rows = target().join(format!("prove-{}.md", proof.name));
     // What an earlier run left there would be taken for this one's.
     drop(fs::remove_file(&rows));
-    show(cargo(&["build", "-p", "lych", "-p", "lychd", "--locked"]))?;
+    let build = [
+        "build",
+        "-p",
+        "lych",
+        "-p",
+        "lychd",
+        "--locked",
+        "--profile",
+    ];
+    show(cargo(&[&build[..], &[proof.profile]].concat()))?;
     // One test, or several that begin alike.
     let filter = format!("test(/(^|::)prove_{}(_[a-z_]+)?$/)", proof.name);
-    let mut tests = cargo(&["nextest", "run", "--locked", "--no-capture"]);
+    // A test takes the programs that lie beside it, which are those of its own profile.
+    let mut tests = cargo(&[
+        "nextest",
+        "run",
+        "--locked",
+        "--no-capture",
+        "--cargo-profile",
+    ]);
+    tests.arg(proof.profile);
     for package in proof.packages {
         tests.args(["-p", package]);
     }
@@ -128,9 +159,10 @@ fn keep(proof: &Proof, n: u64, seed: u64, table: &str) -> Result<(), Trouble> {
         ));
     }
     let page = format!(
-        "# {claim}\n\n`cargo xtask prove {name} --n {n} --seed {seed}` on {machine}, at {commit}: passed.\n\n{table}\n",
+        "# {claim}\n\n`cargo xtask prove {name} --n {n} --seed {seed}` ({profile} build) on {machine}, at {commit}: passed.\n\n{table}\n",
         claim = proof.claim,
         name = proof.name,
+        profile = proof.profile,
         machine = machine(),
         commit = commit(),
         table = table.trim_end(),

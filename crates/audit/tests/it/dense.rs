@@ -4,12 +4,14 @@ use std::{
     fs::{self, File},
     os::unix::fs::FileExt,
     path::Path,
+    sync::Mutex,
     thread,
 };
 
 use audit::Sizes;
-use ledger::verify;
+use ledger::{Report, verify};
 use model::Exit;
+use testkit::Proof;
 
 use crate::world::*;
 
@@ -35,25 +37,60 @@ fn write(world: &World) -> usize {
     }
 }
 
-/// Has every place below `used` tried, by as many threads as there are processors, each with its own copy.
-fn each_place(world: &World, used: usize, tried: impl Fn(&Path, &File, usize) + Sync) {
-    let workers = thread::available_parallelism().map_or(1, usize::from);
-    thread::scope(|scope| {
-        for worker in 0..workers {
-            let copy = world.copy(&format!("copy-{worker}"));
-            let tried = &tried;
-            scope.spawn(move || {
-                let segment = copy.join("seg/0000000000.seg");
-                let segment = File::options().write(true).open(segment).unwrap();
-                // Cut behind the last record, as when it is full: the zeros would be read each time.
-                segment.set_len(used as u64).unwrap();
-                (0..used)
-                    .rev()
-                    .filter(|at| at % workers == worker)
-                    .for_each(|at| tried(&copy, &segment, at));
-            });
+/// How many places there are, how many were tried, and where a change was not found.
+struct Tried {
+    proof: Proof,
+    used: usize,
+    places: usize,
+    passed: Vec<String>,
+}
+
+impl Tried {
+    /// Has places below `used` tried, all of them if `n` allows it, by as many threads as there are processors, each with
+    /// its own copy. What is tried returns the report if the change was not found.
+    fn places(
+        world: &World,
+        used: usize,
+        tried: impl Fn(&Path, &File, usize) -> Option<Report> + Sync,
+    ) -> Self {
+        let proof = Proof::begin(1_000_000);
+        let step = used.div_ceil(usize::try_from(proof.n()).unwrap().min(used));
+        let workers = thread::available_parallelism().map_or(1, usize::from);
+        let passed = Mutex::new(Vec::new());
+        thread::scope(|scope| {
+            for worker in 0..workers {
+                let copy = world.copy(&format!("copy-{worker}"));
+                let (tried, passed) = (&tried, &passed);
+                scope.spawn(move || {
+                    let segment = copy.join("seg/0000000000.seg");
+                    let segment = File::options().write(true).open(segment).unwrap();
+                    // Cut behind the last record, as when it is full: the zeros would be read each time.
+                    segment.set_len(used as u64).unwrap();
+                    let mine = (0..used.div_ceil(step)).rev().map(|turn| turn * step);
+                    for at in mine.filter(|at| (at / step) % workers == worker) {
+                        if let Some(report) = tried(&copy, &segment, at) {
+                            passed.lock().unwrap().push(format!("at {at}: {report}"));
+                        }
+                    }
+                });
+            }
+        });
+        Self {
+            proof,
+            used,
+            places: used.div_ceil(step),
+            passed: passed.into_inner().unwrap(),
         }
-    });
+    }
+
+    /// Leaves the table; nothing may have passed.
+    fn end(mut self, what: &str) {
+        self.proof.row("bytes of the log's segment", self.used);
+        self.proof.row(what, self.places);
+        self.proof.row("of these judged intact", self.passed.len());
+        self.proof.end();
+        assert!(self.passed.is_empty(), "{}", self.passed.join("\n"));
+    }
 }
 
 fn pinned_world() -> (World, usize) {
@@ -66,36 +103,41 @@ fn pinned_world() -> (World, usize) {
     (world, used)
 }
 
+/// The report, if it does not say that something is wrong.
+fn passed(report: Report) -> Option<Report> {
+    (report.exit() != Exit::Negative).then_some(report)
+}
+
 #[test]
-fn no_changed_byte_passes_before_a_pin() {
+fn prove_audit_bytes() {
     let (world, used) = pinned_world();
     let pin = pinned(&world.folder.path().join("pin"));
     let whole = fs::read(world.last_segment()).unwrap();
 
-    each_place(&world, used, |copy, segment, at| {
+    let tried = Tried::places(&world, used, |copy, segment, at| {
         let place = at as u64;
         segment
             .write_all_at(&[whole[at] ^ 1 << (at % 8)], place)
             .unwrap();
         let report = verify(copy, &pin);
         segment.write_all_at(&[whole[at]], place).unwrap();
-
-        assert_eq!(report.exit(), Exit::Negative, "at {at}: {report}");
+        passed(report)
     });
 
     assert_eq!(verify(&world.dir(), &pin).exit(), Exit::Done);
+    tried.end("bytes flipped, one at a time, before a pin");
 }
 
 #[test]
-fn no_shorter_log_passes_before_a_pin() {
+fn prove_audit_cuts() {
     let (world, used) = pinned_world();
     let pin = pinned(&world.folder.path().join("pin"));
 
     // From the end on, so that each copy gets shorter and shorter.
-    each_place(&world, used, |copy, segment, len| {
+    let tried = Tried::places(&world, used, |copy, segment, len| {
         segment.set_len(len as u64).unwrap();
-        let report = verify(copy, &pin);
-
-        assert_eq!(report.exit(), Exit::Negative, "cut at {len}: {report}");
+        passed(verify(copy, &pin))
     });
+
+    tried.end("lengths it was cut to, before a pin");
 }
