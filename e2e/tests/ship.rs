@@ -117,6 +117,47 @@ fn a_followed_copy_has_what_was_acknowledged_within_a_minute_while_the_daemon_wo
     assert!(report["last_seq"].as_u64() >= Some(seq), "{report:#}");
 }
 
+/// What a process has read and written so far, from proc(5).
+fn traffic(pid: u32) -> u64 {
+    let io = fs::read_to_string(format!("/proc/{pid}/io")).expect("our own child");
+    let counts = io.lines().filter_map(|line| line.split_once("char: "));
+    counts
+        .map(|(_, count)| count.parse::<u64>().expect("a number"))
+        .sum()
+}
+
+#[test]
+fn a_followed_copy_reads_and_writes_what_is_new_and_not_the_segment() {
+    let gate = Gate::before(Target::start());
+    let copy = outside(&gate.world);
+    let mut line = Line::open(&gate.world);
+    for _ in 0..30 {
+        drop(line.note(200_000));
+    }
+    let mut command = gate
+        .world
+        .lych(["audit", "ship", "--follow", "--to", text(&copy)]);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
+    let following = Held::start(&mut command);
+    wait_until("the first copy", Deadline::after(WITHIN), || {
+        reaches(&copy) > 0
+    });
+    let before = traffic(following.pid());
+    assert!(before > 6_000_000, "{before}");
+
+    for _ in 0..2 {
+        let seq = line.note(1_000)["done"]["seq"].as_u64().expect("a record");
+        wait_until("the copy to hold it", Deadline::after(WITHIN), || {
+            reaches(&copy) >= seq
+        });
+    }
+
+    let after = traffic(following.pid());
+    assert!(after - before < 3_000_000, "{} bytes", after - before);
+    let (report, code) = verify(&gate.world, &["--dir", text(&copy)]);
+    assert_eq!(code, 0, "{report:#}");
+}
+
 #[test]
 fn complete_segments_are_copied_once_and_one_that_changes_here_is_not_copied_over() {
     let gate = Gate::before(Target::start());

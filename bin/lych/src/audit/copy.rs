@@ -1,13 +1,16 @@
 //! Copies the log to another folder: what is there once is never overwritten by another history.
 //!
 //! `HEAD` is read first and written last, so a copy never claims more than it holds. A segment that is complete is
-//! copied once; the growing one is copied up to now, and must begin with what was copied before. So whoever rewrites
-//! the log here cannot make the copy agree. Data keys, which are sealed to the vault, are copied, and destroyed there too
+//! copied once; the growing one is copied up to now, and must begin with what was copied before: compared at the first
+//! look and when it is complete, between them only what is new is read and appended. So whoever rewrites the log here
+//! cannot make the copy agree. Data keys, which are sealed to the vault, are copied, and destroyed there too
 //! when their destruction is on record.
 
 use std::{
     collections::BTreeSet,
-    fs, io,
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     thread,
     time::Duration,
@@ -92,6 +95,8 @@ struct Copy {
     head: Option<Vec<u8>>,
     /// Complete segments that were compared since we began: the program does not read a gigabyte every few seconds.
     done: BTreeSet<u64>,
+    /// The growing segment, and how much of it was compared and copied.
+    growing: Option<(u64, usize)>,
 }
 
 impl Copy {
@@ -109,6 +114,7 @@ impl Copy {
             to,
             head: None,
             done: BTreeSet::new(),
+            growing: None,
         })
     }
 
@@ -143,11 +149,15 @@ impl Copy {
         let parts = ledger::parts(dir).map_err(|error| refused("read", dir, &error))?;
         for part in parts.iter().rev().filter(|part| **part != ledger::CARRIED) {
             let growing = parts.first() == Some(part);
-            if growing || !self.done.contains(part) {
-                segment(dir, to, *part, growing)?;
-            }
-            if !growing {
-                self.done.insert(*part);
+            if growing {
+                // Whatever goes wrong: the next look compares all of it.
+                let copied = match self.growing.take() {
+                    Some((known, copied)) if known == *part => append(dir, to, *part, copied)?,
+                    Some(_) | None => segment(dir, to, *part, true)?,
+                };
+                self.growing = Some((*part, copied));
+            } else if self.done.insert(*part) {
+                segment(dir, to, *part, false)?;
             }
         }
         forget_erased(dir, to)?;
@@ -156,8 +166,47 @@ impl Copy {
     }
 }
 
-/// Copies a segment; the newest is still growing.
-fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<(), Explain> {
+/// Appends to the copy of the growing segment what stands behind the bytes that were copied, and returns how many are
+/// copied now.
+fn append(dir: &Path, to: &Path, part: u64, copied: usize) -> Result<usize, Explain> {
+    let (from, there) = (
+        ledger::segment_file(dir, part),
+        ledger::segment_file(to, part),
+    );
+    let new = File::open(&from)
+        .and_then(|file| behind(&file, copied))
+        .map_err(|error| refused("read", &from, &error))?;
+    let now = copied + used(&new);
+    let write = || {
+        let copy = File::options().write(true).open(&there)?;
+        copy.write_all_at(new.get(..used(&new)).unwrap_or_default(), wide(copied))?;
+        copy.set_len(wide(now + ZEROS))?;
+        copy.sync_all()
+    };
+    write().map_err(|error| refused("write", &there, &error))?;
+    Ok(now)
+}
+
+/// Returns the bytes from a place on, up to zeros that no record is as long as.
+fn behind(file: &File, at: usize) -> io::Result<Vec<u8>> {
+    let mut new = Vec::new();
+    loop {
+        let before = new.len();
+        let mut rest = file;
+        rest.seek(SeekFrom::Start(wide(at + before)))?;
+        rest.take(wide(ledger::MAX_FRAME)).read_to_end(&mut new)?;
+        if new.iter().skip(before).all(|byte| *byte == 0) {
+            return Ok(new);
+        }
+    }
+}
+
+fn wide(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+/// Copies a segment, and returns how many bytes of it are used; the newest is still growing.
+fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<usize, Explain> {
     let from = ledger::segment_file(dir, part);
     let there = ledger::segment_file(to, part);
     let before = match fs::read(&there) {
@@ -167,8 +216,7 @@ fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<(), Explai
     };
     let mut now = fs::read(&from).map_err(|error| refused("read", &from, &error))?;
     if growing {
-        // A page of zeros stays: with it a reader knows that the writer is not done.
-        now.truncate((used(&now) + 4096).min(now.len()));
+        now.truncate((used(&now) + ZEROS).min(now.len()));
     }
     let was = used(&before);
     let agrees = before
@@ -181,11 +229,14 @@ fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<(), Explai
             "what was copied before is not what the log holds there now",
         ));
     }
-    if before == now {
-        return Ok(());
+    if before != now {
+        durable::replace(&there, &now).map_err(|error| refused("write", &there, &error))?;
     }
-    durable::replace(&there, &now).map_err(|error| refused("write", &there, &error))
+    Ok(used(&now))
 }
+
+/// They stay behind a segment that still grows: with them a reader knows that the writer is not done.
+const ZEROS: usize = 4096;
 
 /// How far a segment is written: zeros follow.
 fn used(bytes: &[u8]) -> usize {
