@@ -9,10 +9,6 @@ use crate::{
 /// Each is a program in `e2e/benches/`, but the log's, which is in its room.
 const BENCHES: &[(&str, &str)] = &[
     (
-        "append",
-        "how long a record takes until it is on disk, alone and with many writers",
-    ),
-    (
         "gateway",
         "what the gate adds to a call, and how soon it starts, ends and refuses",
     ),
