@@ -41,6 +41,7 @@ fn tools() -> Ending {
         tools::servers,
         tools::strace,
         tools::sshd,
+        tools::age,
     ] {
         let ending = tool();
         if !matches!(ending, Ending::Passed) {

@@ -56,6 +56,7 @@ pub(crate) fn run() -> Result<(), Trouble> {
     table.step("public servers", servers);
     table.step("strace", strace);
     table.step("sshd", sshd);
+    table.step("age", age);
     table.step("cargo-deny", || match cargo_deny() {
         Ok(path) => {
             say(&format!("{} is there", path.display()));
@@ -158,6 +159,11 @@ pub(crate) fn strace() -> Ending {
 /// Makes sure that sshd(8) is there: a real tunnel must be left alone.
 pub(crate) fn sshd() -> Ending {
     debian("/usr/sbin/sshd", "openssh-server")
+}
+
+/// Makes sure that age(1) is there: what is sealed opens without any program of ours.
+pub(crate) fn age() -> Ending {
+    debian("/usr/bin/age", "age")
 }
 
 fn debian(command: &str, package: &str) -> Ending {
