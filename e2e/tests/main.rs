@@ -57,6 +57,8 @@ mod python_sdk;
 #[cfg(test)]
 mod read_verbs;
 #[cfg(test)]
+mod restart;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod revoke;

@@ -236,5 +236,5 @@ fn note(file: PathBuf, why: &impl ToString) -> Note {
     }
 }
 
-/// A chain has a few links; nothing that `lychd` writes comes near.
-const LARGEST_RECORD: u64 = 256 * 1024;
+/// The longest chain with the most children below it stays below, as `lychd` shortens their command lines.
+const LARGEST_RECORD: u64 = 1024 * 1024;

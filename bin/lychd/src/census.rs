@@ -26,6 +26,9 @@ const LOOKS_PER_WRITE: u32 = 15;
 /// A client with more below it is recorded in part: the record stays small enough for every reader.
 const MOST: usize = 256;
 
+/// Bytes of a child's command line: with as many children as there may be, every reader still takes the record.
+const MOST_OF_A_COMMAND: usize = 1024;
+
 /// Keeps the census of one connection until its client ends or the connection does, whoever is first.
 pub(crate) async fn keep(daemon: Arc<Daemon>, connection: ConnectionId, holder: ProcessId) {
     let mut census = Census::default();
@@ -135,7 +138,7 @@ fn child(proc: &ProcFs, pid: u32, now: Wall) -> io::Result<ChildSeen> {
     };
     // All of it is of the process that the handle holds, since that lives at the end of `describe`.
     Ok(ChildSeen {
-        process: handle.describe()?,
+        process: handle.describe()?.shortened(MOST_OF_A_COMMAND),
         ppid: handle.stat().ppid,
         pgid: handle.stat().pgid,
         argv_sha256: hex(&Sha256::digest(line)),

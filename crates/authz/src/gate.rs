@@ -108,6 +108,8 @@ impl State {
     fn revoked_for(&self, session: SessionId, channel: &ChannelName) -> Option<Denial> {
         let run = self.runs.get(&session);
         run.map_or(Some(Denial::ClientLost), Run::closed)
+            // Who it is would be on no record: nobody could say whose its calls were.
+            .or_else(|| run?.opened_seq.is_none().then_some(Denial::NotRecorded))
             .or_else(|| {
                 let seq = self.closed_channels.get(channel)?;
                 Some(revoked("channel", *seq))

@@ -60,6 +60,47 @@ pub struct ProcessRef {
     pub exe_id: Option<ExeId>,
 }
 
+impl ProcessRef {
+    /// Returns it with at most about so many bytes of command line, as JSON has them: a record has a bound, and a
+    /// command line of two megabytes is in nobody's interest but of whoever wants to be on none.
+    ///
+    /// What is left out is counted at the end. Whoever needs the whole takes a snapshot.
+    #[must_use]
+    pub fn shortened(mut self, most: usize) -> Self {
+        let mut room = most;
+        let mut kept = 0;
+        for word in &self.command {
+            let Some(left) = room.checked_sub(cost(word)) else {
+                break;
+            };
+            room = left;
+            kept += 1;
+        }
+        let rest = self.command.split_off(kept);
+        let Some(first) = rest.first() else {
+            return self;
+        };
+        // Half of it is better than none: the program's own name may be the long one.
+        let begun: String = first.raw().chars().take(room / PER_CHARACTER).collect();
+        let bytes: usize = rest.iter().map(|word| word.bytes().len()).sum();
+        let more = bytes.saturating_sub(begun.len());
+        if !begun.is_empty() {
+            self.command.push(Foreign::new(begun));
+        }
+        self.command
+            .push(Foreign::new(format!("[{more} bytes more]")));
+        self
+    }
+}
+
+/// What a word takes in a record, its place in a list included.
+fn cost(word: &Foreign) -> usize {
+    serde_json::to_string(word).map_or(usize::MAX, |text| text.len().saturating_add(16))
+}
+
+/// As much as JSON makes of one character, and its bytes once more where they are no UTF-8.
+const PER_CHARACTER: usize = 12;
+
 /// One link of the chain shim → … → client, seen at admission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainLink {
@@ -124,4 +165,76 @@ pub struct Seen<T> {
     pub value: T,
     /// When.
     pub at: Wall,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(command: Vec<Foreign>) -> ProcessRef {
+        ProcessRef {
+            id: ProcessId {
+                boot_id: "boot".to_owned(),
+                pid: 1,
+                start_ticks: 1,
+                pidfd_inode: None,
+            },
+            command,
+            exe: None,
+            exe_id: None,
+        }
+    }
+
+    fn words(process: &ProcessRef) -> Vec<&str> {
+        process.command.iter().map(Foreign::raw).collect()
+    }
+
+    #[test]
+    fn a_command_line_that_has_room_stays_as_it_is() {
+        let short = with(vec!["node".into(), "server.js".into(), "".into()]);
+
+        assert_eq!(short.clone().shortened(4096), short);
+        assert_eq!(with(Vec::new()).shortened(0), with(Vec::new()));
+    }
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let long = with(vec![
+            "node".into(),
+            Foreign::new("x".repeat(5000)),
+            "y".into(),
+        ]);
+
+        let shown = long.shortened(4096);
+
+        assert_eq!(words(&shown)[0], "node");
+        assert_eq!(shown.command.len(), 3);
+        let begun = words(&shown)[1].len();
+        assert!(begun > 100);
+        assert_eq!(words(&shown)[2], format!("[{} bytes more]", 5001 - begun));
+    }
+
+    #[test]
+    fn no_command_line_takes_more_than_it_is_given() {
+        for word in ["\u{1b}", "\u{1f600}", "\u{7f}", "\"", "x"] {
+            for repeats in [1, 100, 100_000] {
+                for count in [1, 50, 3000] {
+                    if repeats * count > 300_000 {
+                        continue;
+                    }
+                    let bytes = word.repeat(repeats).into_bytes();
+                    let torn = [bytes.as_slice(), b"\xff"].concat();
+                    for argument in [Foreign::from_bytes(&bytes), Foreign::from_bytes(&torn)] {
+                        let shown = with(vec![argument; count]).shortened(4096);
+                        let json = serde_json::to_string(&shown.command).unwrap();
+                        assert!(
+                            json.len() < 4096 + 100,
+                            "{word:?} {repeats} {count}: {}",
+                            json.len()
+                        );
+                    }
+                }
+            }
+        }
+    }
 }

@@ -217,7 +217,7 @@ fn climb(shim: Handle) -> io::Result<Vec<Link>> {
 }
 
 fn link(handle: Handle) -> io::Result<Link> {
-    let process = handle.describe()?;
+    let process = handle.describe()?.shortened(MOST_OF_A_COMMAND);
     Ok(Link { handle, process })
 }
 
@@ -311,6 +311,9 @@ fn last_link(links: &[Link], holder: Option<usize>) -> usize {
     }
     last
 }
+
+/// Bytes of a link's command line: the longest chain of such fits into half a record.
+const MOST_OF_A_COMMAND: usize = 4096;
 
 /// Deeper trees than this are not built by clients; the chain is recorded with every run.
 const LONGEST_CHAIN: usize = 32;

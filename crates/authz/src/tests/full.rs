@@ -27,6 +27,29 @@ fn nothing_is_cleared_once_the_log_takes_no_more_and_closing_still_acts() {
 }
 
 #[test]
+fn a_run_whose_beginning_could_not_be_recorded_gets_nothing_and_the_next_one_does() {
+    alone(|| {
+        let (memory, gate, session) = world();
+        *memory.full.lock().unwrap() = true;
+        let unknown = gate.admit(newcomer(2, Some(20))).unwrap().session;
+        *memory.full.lock().unwrap() = false;
+
+        let refused = through(&gate, ask(unknown, 11, false)).map(drop);
+
+        assert_eq!(refused.unwrap_err().why, Denial::NotRecorded);
+        assert!(through(&gate, ask(session, 12, false)).is_ok());
+        drop(gate.disconnected(
+            unknown,
+            ConnectionId::from_bytes([2; 10]),
+            Wall::from_millis(1),
+        ));
+        let again = gate.admit(newcomer(3, Some(20))).unwrap();
+        assert!(!again.joined);
+        assert!(through(&gate, ask(again.session, 13, false)).is_ok());
+    });
+}
+
+#[test]
 fn with_no_room_for_attempts_refusals_are_on_record_alone_and_calls_go_on_when_there_is_room_again()
 {
     alone(|| {

@@ -342,3 +342,18 @@ fn whoever_asks_for_a_repetition_is_remembered_until_it_is_settled() {
         assert!(!gate.allow_repeat(call), "it is open no more");
     });
 }
+
+#[test]
+fn a_refusal_that_stayed_alone_is_counted_by_no_further_record() {
+    alone(|| {
+        let (memory, gate, session) = world();
+        revoke(&gate, session);
+        assert!(through(&gate, ask(session, 10, false)).is_err());
+        let before = memory.kinds().len();
+
+        revoke(&gate, session);
+
+        let kinds: Vec<Kind> = memory.kinds()[before..].iter().map(|one| one.0).collect();
+        assert_eq!(kinds, [Kind::Revoked]);
+    });
+}
