@@ -135,7 +135,10 @@ impl Shared {
     }
 
     /// Runs until told to stop, and then until nothing is queued any more.
+    ///
+    /// If it panics, whoever waits is told so, and nothing is taken any more: nobody would write it.
     pub(crate) fn run(&self) {
+        let _told = Told(self);
         while let Some(work) = self.wait() {
             let mut writer = lock(&self.writer);
             match work {
@@ -191,6 +194,21 @@ impl Shared {
             if timeout.timed_out() && queue.is_empty() && !queue.stopping {
                 return Some(Work::Pin);
             }
+        }
+    }
+}
+
+/// Tells everybody that the committer is gone, if it panics.
+struct Told<'a>(&'a Shared);
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let mut writer = lock(&self.0.writer);
+            writer
+                .poisoned
+                .get_or_insert_with(|| "the committer broke off".to_owned());
+            self.0.show(&writer);
         }
     }
 }

@@ -1,10 +1,19 @@
 //! Many who write, one who syncs, and a verifier who looks on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    task::{Context, Wake, Waker},
+};
 
 use audit::Sizes;
 use ledger::{Verdict, VerifyOptions, verify};
 use model::{Exit, Journal};
+use testkit::{Deadline, wait_until};
 
 use crate::world::*;
 
@@ -31,6 +40,36 @@ fn sixty_four_threads_share_syncs() {
     assert_eq!(records, 64 * 50);
     // Measured 1/48 to 1/60 on an idle machine; a loaded one gathers more, not less.
     assert!(syncs * 8 <= records, "{syncs} syncs for {records} records");
+}
+
+/// A task whose waking fails, as tokio's does if its eventfd(2) cannot be written.
+struct Broken(Option<()>);
+
+impl Wake for Broken {
+    fn wake(self: Arc<Self>) {
+        self.0.expect("it can be woken");
+    }
+}
+
+#[test]
+fn a_committer_that_is_gone_leaves_nobody_waiting() {
+    let world = World::new();
+    let (audit, _) = world.open();
+    let session = open_run(&audit);
+    let waker = Waker::from(Arc::new(Broken(None)));
+    let mut ticket = audit.push(attempt_entry(session, call_id()));
+    // Polled before it is settled: a commit takes much longer.
+    let polled = Pin::new(&mut ticket).poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let gone = Deadline::usual();
+    wait_until("the committer to break off", gone, || audit.is_poisoned());
+
+    let (told, hears) = mpsc::channel();
+    let late = audit.push(attempt_entry(session, call_id()));
+    std::thread::spawn(move || told.send(late.wait()));
+
+    let answer = hears.recv_timeout(gone.left()).expect("an answer");
+    assert!(answer.is_err(), "{answer:?}");
 }
 
 #[test]
