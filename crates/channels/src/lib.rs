@@ -28,6 +28,7 @@ mod rules;
 mod scrub;
 mod send;
 mod tls;
+mod window;
 mod words;
 
 #[cfg(test)]

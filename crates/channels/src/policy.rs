@@ -15,6 +15,7 @@ use crate::{
     draft::{self, DraftError},
     pattern::{Allow, JobPath},
     rules::{LogRules, RunRules},
+    window,
 };
 
 /// Everything an agent may ask for.
@@ -26,7 +27,7 @@ pub struct Policy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     runs: Option<RunRules>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    log: Option<LogRules>,
+    pub(crate) log: Option<LogRules>,
     channels: Vec<Channel>,
 }
 
@@ -292,11 +293,6 @@ impl Policy {
         self.log.unwrap_or_default()
     }
 
-    /// Returns what it says itself of how much of the log is kept.
-    pub(crate) const fn own_log(&self) -> Option<LogRules> {
-        self.log
-    }
-
     /// Returns the channels by name.
     #[must_use]
     pub fn channels(&self) -> &[Channel] {
@@ -486,23 +482,6 @@ checked_text!(
     "it is no JSON pointer, as in \"/result/0\"",
     |text| text.starts_with('/') && text.len() <= 256 && !text.contains(char::is_control)
 );
-
-pub(crate) mod window {
-    //! A duration as a person writes it (`24h`).
-
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub(crate) fn serialize<S: Serializer>(window: &Duration, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_str(&humantime::format_duration(*window))
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-        let text = String::deserialize(from)?;
-        humantime::parse_duration(&text).map_err(D::Error::custom)
-    }
-}
 
 const FIRST_VERSION: u64 = 1;
 const WITH_RUNS: u64 = 2;

@@ -13,7 +13,7 @@ impl Policy {
             Admission::Ask => "a new run waits until a person allows it".to_owned(),
         }];
         lines.extend(self.runs().describe());
-        lines.extend(self.own_log().map(|log| log.describe()));
+        lines.extend(self.log.map(|log| log.describe()));
         for channel in self.channels() {
             describe_channel(channel, &mut lines);
         }
