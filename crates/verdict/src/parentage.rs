@@ -63,11 +63,7 @@ fn all_shown(world: &World<'_>) -> bool {
 /// Tells whether a process is known to take in what others leave, by its name.
 pub(crate) fn is_adopter(process: &Process) -> bool {
     let name = process.comm.raw();
-    ADOPTERS.contains(&name) || name.starts_with(WSL_RELAY) || is_user_manager(process)
-}
-
-fn is_user_manager(process: &Process) -> bool {
-    process.comm.raw() == "systemd" && process.arguments().any(|word| word == "--user")
+    ADOPTERS.contains(&name) || name.starts_with(WSL_RELAY)
 }
 
 /// As `inventory` calls it when not all processes are shown.
@@ -76,7 +72,7 @@ const HIDDEN: &str = "other processes";
 /// Stands between Windows and a Linux session there, and takes in what that leaves.
 const WSL_RELAY: &str = "Relay(";
 
-/// Programs that only start and reap: inits of containers, their shims, session managers.
+/// Programs that only start and reap: inits of machines, users and containers, their shims, session managers.
 const ADOPTERS: [&str; 11] = [
     "init",
     "SessionLeader",

@@ -78,6 +78,35 @@ fn a_leftover_and_what_is_below_it_are_one_finding() {
 }
 
 #[test]
+fn two_leftovers_are_two_findings() {
+    let two = worker().with(400, 1, 400, "worker").recorded(
+        (101, 100),
+        &[(201, 200, 101, SRV), (400, 400, 201, "worker")],
+    );
+
+    let roots: Vec<u32> = two
+        .judge()
+        .findings
+        .iter()
+        .map(|one| one.root.pid)
+        .collect();
+    assert_eq!(roots, [300, 400]);
+}
+
+#[test]
+fn a_worker_of_the_servers_own_line_goes_by_its_record_and_without_one_is_unknown() {
+    let same_line = || Values::new().with(300, 1, 300, SRV);
+    let below = |parent: u32| {
+        let seen = [(200, 200, 100, "launcher"), (300, 300, parent, SRV)];
+        same_line().recorded((100, 100), &seen)
+    };
+    assert_eq!(same_line().words(300), "UNKNOWN unknown 300");
+    assert_eq!(below(200).words(300), "LEFTOVER_CHILD inferred 300");
+    let lives = below(200).with(200, 50, 200, "launcher");
+    assert_eq!(lives.words(300), "LIVE inferred 300");
+}
+
+#[test]
 fn a_browser_with_a_servers_profile_is_left_over_and_a_persons_own_is_not() {
     let browser = |folder: &str, ppid: u32| {
         let line = format!("chrome --user-data-dir={folder}");

@@ -1,7 +1,7 @@
 //! Each rule of the verdict once where it holds and once where it just does not, on values.
 
 use inventory::{Access, Descriptor, Target};
-use model::{Foreign, Known, LinkRole, LinkSeen, Wall};
+use model::{Foreign, Known, LinkRole, LinkSeen, SessionState, Wall};
 
 use crate::values::{SRV, Values, link};
 
@@ -36,12 +36,7 @@ fn an_adopter_is_known_by_number_by_name_or_by_session() {
         let values = below(name);
         assert_eq!(values.words(200), "OS_ORPHAN proven 200", "{name}");
     }
-    let named = |name: &str| {
-        let name = name.to_owned();
-        below("/usr/lib/x --user").but(90, move |one| one.comm = Foreign::from(name.as_str()))
-    };
-    assert_eq!(named("systemd").words(200), "OS_ORPHAN proven 200");
-    assert_eq!(named("client").words(200), "DETACHED inferred 200");
+    assert_eq!(below("client").words(200), "DETACHED inferred 200");
     let other_session = below("client").but(90, |one| one.sid = 90);
     assert_eq!(other_session.words(200), "OS_ORPHAN proven 200");
     let own_session = below("client").but(200, |one| one.sid = 200);
@@ -50,17 +45,17 @@ fn an_adopter_is_known_by_number_by_name_or_by_session() {
 
 #[test]
 fn number_one_is_an_adopter_only_where_all_processes_are_shown() {
-    let inside = left().but(1, |one| {
-        one.comm = Foreign::from("client");
-        one.sid = 50;
-    });
-    assert_eq!(inside.words(200), "OS_ORPHAN proven 200");
-    let inside = left()
-        .but(1, |one| {
+    let below_number_one = || {
+        left().but(1, |one| {
             one.comm = Foreign::from("client");
             one.sid = 50;
         })
-        .gap("other processes");
+    };
+    let orphan = "OS_ORPHAN proven 200";
+    assert_eq!(below_number_one().words(200), orphan);
+    let other_gap = below_number_one().gap("unix sockets");
+    assert_eq!(other_gap.words(200), orphan);
+    let inside = below_number_one().gap("other processes");
     assert_eq!(inside.words(200), "DETACHED inferred 200");
 }
 
@@ -208,24 +203,77 @@ fn what_nobody_configured_is_told_of_only_if_it_lost_both_ends_and_its_parent() 
     assert_eq!(other(1, None, Some((90, 4))), "nothing");
 }
 
+/// A shim (200) of a client (100) below something else (40), which is not there any more.
+fn gone_above(line: &str) -> Values {
+    let shim = in_use().but(200, |one| one.command = Known::Yes(vec!["lych".into()]));
+    let mut values = shim.recorded((100, 100), &[]);
+    values.launches[0].chain = vec![
+        link((200, 200), LinkRole::Shim, "lych mcp"),
+        link((100, 100), LinkRole::Holder, "client"),
+        link((40, 40), LinkRole::Above, line),
+    ];
+    values
+}
+
+/// The same in order.
+fn nothing_gone() -> Values {
+    gone_above("harness").with(40, 50, 40, "harness")
+}
+
+#[test]
+fn a_run_of_two_connections_is_one_finding_and_one_that_ended_none() {
+    let mut two = gone_above("harness")
+        .with(201, 100, 201, "lych mcp")
+        .served(201, 100);
+    let mut second = two.launches[0].clone();
+    second.chain[0] = link((201, 201), LinkRole::Shim, "lych mcp");
+    two.launches.push(second);
+
+    let findings = two.judge().findings;
+
+    let roots: Vec<u32> = findings.iter().map(|one| one.root.pid).collect();
+    assert_eq!(roots, [100]);
+    let ended = gone_above("harness").logged(SessionState::Ended, None);
+    assert_eq!(ended.words(200), "LIVE proven 200");
+}
+
+#[test]
+fn what_the_log_says_of_a_run_in_order_is_told_and_only_a_revocation_asserted() {
+    let logged = |state| nothing_gone().logged(state, Some(Wall::from_millis(7)));
+    let orphan = "LOGICAL_ORPHAN inferred 200";
+    let suspect = "LOGICAL_ORPHAN_SUSPECT suspected 200";
+    assert_eq!(logged(SessionState::Live).words(200), "LIVE proven 200");
+    assert_eq!(logged(SessionState::Revoked).words(200), orphan);
+    assert_eq!(logged(SessionState::Lost).words(200), suspect);
+    let mut by_record = nothing_gone();
+    by_record.launches[0].revoked_at = Some(Wall::from_millis(7));
+    assert_eq!(by_record.words(200), orphan);
+    let since = |state| {
+        let owner = logged(state).told(200).unwrap().owner.unwrap();
+        owner.stuck_since.and_then(|since| since.value().copied())
+    };
+    assert_eq!(since(SessionState::Stuck), Some(Wall::from_millis(7)));
+    assert_eq!(since(SessionState::Lost), None);
+}
+
+#[test]
+fn a_launcher_between_shim_and_client_may_end() {
+    let mut launched = nothing_gone();
+    let launcher = link((150, 150), LinkRole::Above, "npx");
+    launched.launches[0].chain.insert(1, launcher);
+    assert_eq!(launched.words(200), "LIVE proven 200");
+}
+
 #[test]
 fn a_dead_links_run_is_a_logical_orphan_but_for_a_shell_that_a_person_left() {
-    let chain = |line: &str| {
-        let mut values = in_use().but(200, |one| one.command = Known::Yes(vec!["lych".into()]));
-        values = values.recorded((100, 100), &[]);
-        values.launches[0].chain = vec![
-            link((200, 200), LinkRole::Shim, "lych mcp"),
-            link((100, 100), LinkRole::Holder, "client"),
-            link((40, 40), LinkRole::Above, line),
-        ];
-        values
-    };
+    let chain = gone_above;
     assert_eq!(chain("harness").words(200), "LOGICAL_ORPHAN inferred 100");
     assert_eq!(chain("bash -i").words(200), "LIVE proven 200");
     assert_eq!(chain("sh -c run").words(200), "LOGICAL_ORPHAN inferred 100");
-    let lives = chain("harness").with(40, 50, 40, "harness");
-    assert_eq!(lives.words(200), "LIVE proven 200");
-    let mut noted = chain("harness").with(40, 50, 40, "harness");
+    assert_eq!(nothing_gone().words(200), "LIVE proven 200");
+    let later_holder = chain("harness").with(40, 50, 41, "stranger");
+    assert_eq!(later_holder.words(200), "LOGICAL_ORPHAN inferred 100");
+    let mut noted = nothing_gone();
     let process = noted.launches[0].chain[2].process.clone();
     noted.launches[0].lost.push(LinkSeen {
         process,
@@ -235,8 +283,14 @@ fn a_dead_links_run_is_a_logical_orphan_but_for_a_shell_that_a_person_left() {
     let mut unknown = chain("harness");
     unknown.log.read = true;
     assert_eq!(unknown.words(200), "LOGICAL_ORPHAN_SUSPECT suspected 100");
-    let hidden = chain("harness").gap("other processes");
-    assert_eq!(hidden.words(200), "LIVE proven 200");
+    for hidden in [
+        chain("harness").gap("other processes"),
+        chain("harness").gap_of(7, "process"),
+    ] {
+        assert_eq!(hidden.words(200), "LIVE proven 200");
+    }
+    let elsewhere = chain("harness").gap_of(7, "descriptors");
+    assert_eq!(elsewhere.words(200), "LOGICAL_ORPHAN inferred 100");
 }
 
 #[test]

@@ -7,9 +7,9 @@ use clients::{Client, Expected, Source};
 use inventory::{Access, Descriptor, Holder, Pipe, Process, Snapshot, Target, Unreadable};
 use model::{
     ChainLink, ChildSeen, ConnectionId, Foreign, Known, LaunchRecord, LinkRole, ProcessId,
-    ProcessRef, SessionId, Wall,
+    ProcessRef, SessionId, SessionState, Wall,
 };
-use verdict::{Extent, Finding, Input, LogFacts, Report, judge};
+use verdict::{Extent, Finding, Input, LogFacts, Report, SessionFact, judge};
 
 /// A look that is being made up.
 pub(crate) struct Values {
@@ -132,6 +132,21 @@ impl Values {
             what: what.to_owned(),
             why: "a test says so".to_owned(),
         });
+        self
+    }
+
+    /// Says that something of one process could not be seen.
+    pub(crate) fn gap_of(mut self, pid: u32, what: &str) -> Self {
+        self = self.gap(what);
+        self.gaps.last_mut().unwrap().pid = Some(pid);
+        self
+    }
+
+    /// Says what the log has of the first record's run.
+    pub(crate) fn logged(mut self, state: SessionState, since: Option<Wall>) -> Self {
+        self.log.read = true;
+        let fact = SessionFact { state, since };
+        self.log.sessions.insert(self.launches[0].session, fact);
         self
     }
 
