@@ -140,6 +140,25 @@ fn a_fork_that_was_left_over_with_the_server_is_a_suspect_and_a_daemon_is_none()
 }
 
 #[test]
+fn a_client_on_record_uses_what_it_holds_though_both_lost_their_parents() {
+    let recorded = |pid: u32, start: u64| {
+        let mut values = Values::new()
+            .with(90, 1, 150, "client")
+            .with(91, 50, 150, "other")
+            .with(200, 1, 200, "lych mcp")
+            .served(200, 90)
+            .recorded((pid, start), &[]);
+        let shim = link((200, 200), LinkRole::Shim, "lych mcp");
+        values.launches[0].chain.insert(0, shim);
+        values.words(200)
+    };
+    assert_eq!(recorded(90, 150), "LIVE inferred 200");
+    assert_eq!(recorded(91, 150), "LOGICAL_ORPHAN_SUSPECT suspected 200");
+    // Then that client is dead, and its number has another holder.
+    assert_eq!(recorded(90, 149), "LOGICAL_ORPHAN_SUSPECT suspected 200");
+}
+
+#[test]
 fn what_only_starts_and_reaps_holds_a_wire_for_somebody_else() {
     let engine = Values::new()
         .with(90, 1, 150, "containerd-shim")
