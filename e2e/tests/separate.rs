@@ -28,8 +28,12 @@ const TRUST: &[&str] = &[
     "admission::locking_ends_runs_where_the_policy_says_so",
     "admission::one_repetition_of_an_open_write_passes_when_it_is_allowed",
     "apart::",
+    "foreign::from_an_agent_and_a_server_it_is_kept_as_data_and_shown_harmlessly",
+    "log::the_pin_in_an_incident_confirms_the_log_and_catches_one_that_was_rolled_back",
     "memory::after_a_lock_the_secret_is_gone_from_the_daemons_memory",
     "memory::after_a_lock_the_secret_is_gone_also_where_it_went_over_tls",
+    "probe::",
+    "vault_files::an_old_vault_put_in_place_is_refused_and_a_restore_brings_it_back_on_record",
 ];
 
 /// The same, with the daemon's own user as operator: root is another user, and is not asked for a PIN.

@@ -150,6 +150,10 @@ pub(crate) fn up(home: &Home, args: &UpArgs) -> Result<Exit, Explain> {
     if args.is_system() {
         let home = system::set_up(home, &args.daemon_user, args.agent_user.as_deref())?;
         mcp::ensure_daemon(&home, mcp::StartedBy::Operator)?;
+        ui::note(&format!(
+            "Operators are root from now on; agents' clients start: lych{} mcp",
+            home.option()
+        ));
     } else {
         mcp::ensure_daemon(home, mcp::StartedBy::Operator)?;
     }
