@@ -7,9 +7,8 @@ use std::{
     time::Duration,
 };
 
-use serde_json::json;
 use sys::socket::{Keeper, connect};
-use testkit::{Deadline, Held, Target, wait_until};
+use testkit::{Deadline, Held, Mode, Target, wait_until};
 
 use crate::{
     agent::{Agent, refused},
@@ -25,8 +24,8 @@ const QUIET: usize = 600;
 /// Far below the time after which a connection that says nothing is closed.
 const AT_ONCE: Duration = Duration::from_secs(3);
 
-#[test]
-fn connections_that_say_nothing_do_not_keep_the_operator_out() {
+/// A gate whose daemon has few descriptors.
+fn besieged() -> (Gate, Held) {
     let gate = Gate::before(Target::start());
     gate.close();
     let lychd = gate.world.lychd([""; 0]);
@@ -38,6 +37,12 @@ fn connections_that_say_nothing_do_not_keep_the_operator_out() {
     wait_until("the daemon to open its vault", Deadline::usual(), || {
         gate.unlock().code() == Some(0)
     });
+    (gate, daemon)
+}
+
+#[test]
+fn connections_that_say_nothing_do_not_keep_the_operator_out() {
+    let (gate, daemon) = besieged();
     let mut agent = Agent::open(&gate.world);
     assert_eq!(refused(&agent.call("GET", "/r/x")), None);
     // A listener whose queue is full turns away; that is no connection, and no harm.
@@ -102,27 +107,28 @@ fn a_draft_that_is_a_pipe_or_has_no_end_holds_nobody_up() {
 
 #[test]
 fn a_flood_of_calls_to_a_server_that_does_not_answer_leaves_the_operator_in() {
-    let gate = Gate::before(Target::start());
-    gate.target.set_mode(testkit::Mode::Hold);
-    let mut agents: Vec<Agent> = (0..4).map(|_| Agent::open(&gate.world)).collect();
-    let arguments = json!({ "channel": "api", "method": "GET", "path": "/r/x" });
+    let (gate, daemon) = besieged();
+    gate.target.set_mode(Mode::Hold);
+    let mut agents: Vec<Agent> = (0..7).map(|_| Agent::open(&gate.world)).collect();
     for agent in &mut agents {
-        for _ in 0..100 {
-            agent.request(
-                "tools/call",
-                &json!({ "name": "http_request", "arguments": arguments }),
-            );
+        for _ in 0..60 {
+            agent.send("GET", "/r/x");
         }
     }
-    drop(gate.target.wait_for_requests(64, Deadline::usual()));
+    // More than there is room for: some of them are refused, and then all of them have been looked at.
+    let refusal = agents
+        .iter_mut()
+        .find_map(|agent| agent.next(Deadline::after(AT_ONCE)));
 
     let revoke = ["sessions", "revoke", "--channel", "api", "--reason", "r"];
     let mut revoke = gate.world.lych(revoke);
-    let said = gate
-        .world
-        .finish(&mut revoke, b"", Deadline::after(AT_ONCE));
+    let deadline = Deadline::after(AT_ONCE);
+    drop(gate.world.finish(&mut revoke, b"", deadline).expect_code(0));
 
-    drop(said.expect_code(0));
+    let refusal = refusal.expect("a refusal");
+    assert_eq!(refused(&refusal["result"]), Some("busy"), "{refusal:#}");
     gate.target.release();
+    drop(agents);
     gate.close();
+    drop(daemon);
 }

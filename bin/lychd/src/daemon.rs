@@ -167,21 +167,23 @@ fn open(home: Home, notes: Notes, notices: Notices) -> Result<Daemon, String> {
     }
     let audit = Arc::new(audit);
     let store = Arc::new(Store::new(&home, bootstrap));
-    let gate = Arc::new(Gate::new(Arc::clone(&audit) as Arc<dyn Journal>));
+    let descriptors = sys::harden::all_descriptors()
+        .map_err(|error| format!("how many descriptors there are cannot be told: {error}"))?;
+    let room = Room::of(descriptors);
+    let gate = Gate::new(Arc::clone(&audit) as Arc<dyn Journal>).with_room_for(room.calls());
+    let gate = Arc::new(gate);
     let gateway = Gateway::new(
         Arc::clone(&gate),
         Arc::clone(&store) as Arc<dyn gateway::Secrets>,
         Limits::default(),
     );
-    let descriptors = sys::harden::all_descriptors()
-        .map_err(|error| format!("how many descriptors there are cannot be told: {error}"))?;
     let launches = Launches::new(home.launches());
     for (session, holder) in launches.revoked_holders(&recovered.revoked_runs) {
         gate.still_revoked(session, holder, None);
     }
     Ok(Daemon {
         launches,
-        room: Room::of(descriptors),
+        room,
         started_at: clock.now().wall,
         home,
         clock,

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 pub(crate) struct Room {
     agents: Semaphore,
     operators: Semaphore,
+    calls: usize,
 }
 
 /// A place that is given back on drop.
@@ -19,8 +20,8 @@ pub(crate) type Place<'a> = SemaphorePermit<'a>;
 /// Agents' connections at once: more than anybody's clients start, and few enough to be watched.
 const MOST_AGENTS: u64 = 256;
 
-/// Where there are few descriptors: some agents are served all the same.
-const FEW_AGENTS: u64 = 8;
+/// Where there are few descriptors: as many as start at once when a person begins to work.
+const FEW_AGENTS: u64 = 16;
 
 /// Operators' connections at once: one person, and what he has running.
 const MOST_OPERATORS: usize = 64;
@@ -28,17 +29,28 @@ const MOST_OPERATORS: usize = 64;
 /// The socket, and each process of the longest chain twice.
 const EACH: u64 = 65;
 
-/// Calls under way, operators, the log, the vault and ourselves.
-const OTHERS: u64 = 1024 + 192;
+/// Operators, the log, the vault and ourselves.
+const OTHERS: u64 = 192;
+
+/// Where there are few descriptors: some calls are made all the same.
+const FEW_CALLS: u64 = 16;
 
 impl Room {
     /// Returns the room that so many descriptors give.
     pub(crate) fn of(descriptors: u64) -> Self {
-        let agents = (descriptors.saturating_sub(OTHERS) / EACH).clamp(FEW_AGENTS, MOST_AGENTS);
+        // One half for the processes behind connections, the other for what they call.
+        let half = descriptors.saturating_sub(OTHERS) / 2;
+        let agents = (half / EACH).clamp(FEW_AGENTS, MOST_AGENTS);
         Self {
             agents: Semaphore::new(usize::try_from(agents).unwrap_or(0)),
             operators: Semaphore::new(MOST_OPERATORS),
+            calls: usize::try_from(half.max(FEW_CALLS)).unwrap_or(usize::MAX),
         }
+    }
+
+    /// Returns how many calls may be under way at once; the gate knows a bound of its own.
+    pub(crate) const fn calls(&self) -> usize {
+        self.calls
     }
 
     /// Takes a place for an agent's connection.
@@ -82,8 +94,10 @@ mod tests {
     fn few_descriptors_give_little_room_and_many_no_more_than_is_of_use() {
         assert_eq!(agents(0), FEW_AGENTS);
         assert_eq!(agents(1024), FEW_AGENTS);
-        assert_eq!(agents(OTHERS + 20 * EACH), 20);
+        assert_eq!(agents(OTHERS + 40 * EACH), 20);
         assert_eq!(agents(1 << 20), MOST_AGENTS);
+        assert_eq!(Room::of(0).calls(), 16);
+        assert_eq!(Room::of(OTHERS + 200).calls(), 100);
     }
 
     #[test]

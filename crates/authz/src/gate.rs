@@ -160,10 +160,16 @@ fn revoked(scope: &str, seq: Option<Seq>) -> Denial {
     }
 }
 
+/// Calls of all connections that may be under way at once: each holds a descriptor, and an operator's
+/// connection needs one too.
+const IN_FLIGHT_OF_ALL: usize = 1024;
+
 /// Where all authority of one daemon is decided.
 pub struct Gate {
     pub(crate) state: Mutex<State>,
     pub(crate) journal: Arc<dyn Journal>,
+    /// Calls of all connections that may be under way at once.
+    pub(crate) most_calls: usize,
 }
 
 impl std::fmt::Debug for Gate {
@@ -208,7 +214,15 @@ impl Gate {
         Self {
             state: Mutex::new(state),
             journal,
+            most_calls: IN_FLIGHT_OF_ALL,
         }
+    }
+
+    /// Lets no more than so many calls be under way at once, where the system has room for fewer than usual.
+    #[must_use]
+    pub fn with_room_for(mut self, calls: usize) -> Self {
+        self.most_calls = calls.min(IN_FLIGHT_OF_ALL);
+        self
     }
 
     /// Lets one call's bytes leave, if nothing has closed in the meantime.

@@ -15,10 +15,6 @@ use crate::{
 /// Calls of one connection that may be under way at once; a client that has more is not reading answers.
 const IN_FLIGHT_PER_CONNECTION: usize = 64;
 
-/// Calls of all connections that may be under way at once: each holds a descriptor, and an operator's
-/// connection needs one too.
-const IN_FLIGHT_OF_ALL: usize = 1024;
-
 impl Gate {
     /// Puts a call on record and decides whether it may go on.
     ///
@@ -27,7 +23,7 @@ impl Gate {
     pub fn attempt(&self, ask: Ask) -> Result<Attempted, Refused> {
         let mut state = lock(&self.state);
         let is_busy = state.under_way(ask.connection) >= IN_FLIGHT_PER_CONNECTION
-            || state.calls.len() >= IN_FLIGHT_OF_ALL;
+            || state.calls.len() >= self.most_calls;
         let busy = is_busy.then_some(Denial::Busy);
         if let Some(why) = state.refusal(&ask).or(busy) {
             return Err(self.refuse(&mut state, &ask, why));

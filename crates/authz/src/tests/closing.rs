@@ -345,6 +345,24 @@ fn more_than_a_thousand_calls_of_all_connections_together_are_busy() {
 }
 
 #[test]
+fn where_there_is_room_for_fewer_calls_fewer_are_let_in_and_never_more_than_usual() {
+    for (room, fits) in [(3, 3), (64, 64), (usize::MAX, 64)] {
+        alone(move || {
+            let gate = Gate::new(Arc::new(Memory::default())).with_room_for(room);
+            gate.unlocked(Vec::new());
+            gate.runs_wait(false);
+            let session = gate.admit(newcomer(1, Some(10))).unwrap().session;
+
+            let held: Vec<_> = (0..64)
+                .filter_map(|number| gate.attempt(ask(session, number, false)).ok())
+                .collect();
+
+            assert_eq!(held.len(), fits);
+        });
+    }
+}
+
+#[test]
 fn a_gate_prints_nothing_of_what_it_holds() {
     alone(|| {
         let (_, gate, _) = world();
