@@ -18,6 +18,10 @@ mod reuse;
 #[cfg(test)]
 mod rules;
 #[cfg(test)]
+mod runs;
+#[cfg(test)]
 mod scene;
+#[cfg(test)]
+mod standing;
 #[cfg(test)]
 mod values;
