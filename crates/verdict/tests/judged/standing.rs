@@ -116,6 +116,21 @@ fn chain() -> Values {
 }
 
 #[test]
+fn a_server_of_a_server_that_is_left_over_is_a_suspect_and_of_one_in_use_in_use() {
+    let below = |values: Values| values.with(210, 200, 210, SRV).served(210, 200).words(210);
+    let server = |ppid| {
+        Values::new()
+            .with(100, 50, 100, "client")
+            .with(200, ppid, 200, SRV)
+    };
+    let left = "LOGICAL_ORPHAN_SUSPECT inferred 210";
+    assert_eq!(below(server(1).abandoned(200)), left);
+    assert_eq!(below(server(100).abandoned(200)), "LIVE proven 210");
+    assert_eq!(below(server(1).served(200, 100)), "LIVE proven 210");
+    assert_eq!(below(server(100).served(200, 100)), "LIVE proven 210");
+}
+
+#[test]
 fn of_two_clients_in_a_chain_both_are_named() {
     let inner = chain().told(210).unwrap();
     let outer = chain().told(200).unwrap();
