@@ -4,7 +4,8 @@ import subprocess
 import sys
 import threading
 
-server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+# A client that is careless with its descriptors: what it was given its server gets too.
+server = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, close_fds=False)
 
 
 def back():
