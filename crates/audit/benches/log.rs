@@ -1,7 +1,8 @@
 //! The log against the machine it runs on: every figure is a ratio to something raw, measured in the same run.
 //!
 //! verify to SHA-256 over the same bytes; a durable append to write and fdatasync; many writers to one; and how long
-//! the last calls of a long log take to list. `LYCH_BENCH_RECORDS` sets how long it is.
+//! the last calls of a long log take to list, those that were left open at its beginning, and its opening.
+//! `LYCH_BENCH_RECORDS` sets how long it is.
 
 #![expect(
     clippy::expect_used,
@@ -30,6 +31,8 @@ use sha2::Digest as _;
 const ALONE: usize = 3_000;
 const WRITERS: usize = 64;
 const EACH: usize = 300;
+/// Calls without an outcome at the log's beginning.
+const LEFT_OPEN: usize = 1_000;
 /// The best of so many: the machine may be doing something else meanwhile.
 const TRIES: usize = 5;
 
@@ -206,6 +209,16 @@ fn fill(audit: &Audit, session: SessionId, records: u64) {
     }
 }
 
+/// Leaves calls open, as a crash of the remote side would.
+fn leave_open(audit: &Audit, session: SessionId) {
+    for _ in 0..LEFT_OPEN {
+        let call = CallId::random().expect("randomness");
+        let seq = audit.push(attempt(session, call)).seq();
+        let cleared = entry(Kind::Cleared, session, Some(call), seq, Body::Empty);
+        audit.push(cleared).wait().expect("durable");
+    }
+}
+
 fn segments(dir: &Path) -> Vec<std::path::PathBuf> {
     let mut all: Vec<_> = read_dir(dir.join("seg"))
         .expect("segments")
@@ -324,6 +337,7 @@ fn main() {
         ),
     );
 
+    leave_open(&audit, session);
     fill(&audit, session, records);
     let filter = CallFilter {
         last: Some(100),
@@ -341,6 +355,18 @@ fn main() {
         "≤ 1",
         listing.as_secs_f64(),
         format!("{last} records in the log"),
+    );
+    let listing = best(|| {
+        let begun = Instant::now();
+        let calls = audit.calls(&CallFilter::open(), None).expect("a list");
+        assert_eq!(calls.len(), LEFT_OPEN);
+        (begun.elapsed(), ())
+    });
+    row(
+        "listing the calls left open at its beginning, seconds",
+        "≤ 1",
+        listing.as_secs_f64(),
+        format!("{LEFT_OPEN} calls"),
     );
     audit.close().expect("a log that closes");
     drop(audit);
@@ -381,6 +407,16 @@ fn main() {
         "≤ 16",
         mib,
         format!("{} MB of log", used / 1_000_000),
+    );
+
+    let begun = Instant::now();
+    drop(open(&dir));
+    let opened = begun.elapsed();
+    row(
+        "opening it with those calls, to verify",
+        "≤ 2",
+        opened.as_secs_f64() / verified.as_secs_f64(),
+        format!("{:.0} ms", opened.as_secs_f64() * 1e3),
     );
 
     let table = format!(
