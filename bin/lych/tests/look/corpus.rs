@@ -270,7 +270,8 @@ fn is_right(kind: &Kind, told: &Told) -> bool {
             // Where it tells less of the one, it may of the other.
             let doubts = ["", "SHARED", "UNKNOWN"];
             let in_doubt = kind.portable.is_some() && doubts.contains(&&*told.twin);
-            told.verdict == less && (told.twin == "LIVE" || in_doubt)
+            let same_or_less = [kind.verdict.0, less].contains(&&*told.verdict);
+            same_or_less && (told.twin == "LIVE" || in_doubt)
         }
         View::Owner | View::Root | View::Inside => {
             (&*told.verdict, &*told.confidence) == kind.verdict && told.twin == "LIVE"
