@@ -3,7 +3,10 @@
 //! Nothing of the environment is read: not `SSL_CERT_FILE`, which could name an authority of somebody's own,
 //! and not `SSLKEYLOGFILE`, which would give the session keys away.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 use rustls::{
     ClientConfig, RootCertStore,
@@ -17,7 +20,7 @@ pub(crate) fn config(ca: Option<&str>) -> Option<Arc<ClientConfig>> {
     static SYSTEM: OnceLock<Option<Arc<ClientConfig>>> = OnceLock::new();
     match ca {
         Some(pem) => build(roots_from(pem)?),
-        None => SYSTEM.get_or_init(|| build(system_roots()?)).clone(),
+        None => SYSTEM.get_or_init(|| build(bundle(&BUNDLES)?)).clone(),
     }
 }
 
@@ -30,9 +33,10 @@ pub(crate) fn roots_from(pem: &str) -> Option<RootCertStore> {
     (!roots.is_empty()).then_some(roots)
 }
 
-/// The system's bundle. A certificate in it that cannot be read is left out: bundles hold odd ones.
-fn system_roots() -> Option<RootCertStore> {
-    let bundle = BUNDLES.iter().find_map(|path| std::fs::read(path).ok())?;
+/// The first of these bundles that is there. A certificate in it that cannot be read is left out: bundles hold
+/// odd ones.
+pub(crate) fn bundle(paths: &[impl AsRef<Path>]) -> Option<RootCertStore> {
+    let bundle = paths.iter().find_map(|path| std::fs::read(path).ok())?;
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(&bundle).flatten());
     (!roots.is_empty()).then_some(roots)

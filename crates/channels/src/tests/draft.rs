@@ -353,6 +353,13 @@ fn bounds_on_runs_are_version_two_and_read_back() {
     let again = Policy::from_canonical(&canonical).unwrap();
     assert_eq!(again.runs().ttl().map(|ttl| ttl.as_secs()), Some(8 * 3600));
     assert_eq!(again.runs().on_lock(), crate::OnLock::End);
+    let told = again.describe().join("\n");
+    for words in [
+        "a run ends after 8h",
+        "locking the vault ends every run for good",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
 }
 
 #[test]

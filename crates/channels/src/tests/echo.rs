@@ -125,6 +125,27 @@ async fn a_body_that_cannot_be_searched_is_kept_back_and_that_is_said() {
 }
 
 #[tokio::test]
+async fn a_body_that_comes_packed_is_kept_back_while_anything_in_it_is_looked_for() {
+    for (lines, kept_back) in [
+        ("", true),
+        ("redact = false", true),
+        ("mints_credentials = true", true),
+        ("redact = false\nmints_credentials = true", false),
+    ] {
+        let server = answering(answer_with("Content-Encoding: gzip\r\n", "packed"));
+
+        let answer = answer_to(&plan_with(&server, lines)).await;
+
+        assert_eq!(
+            (answer.cut.withheld, answer.body.is_empty()),
+            (kept_back, kept_back),
+            "{lines}"
+        );
+        server.end();
+    }
+}
+
+#[tokio::test]
 async fn what_an_answer_hands_out_is_taken_out_unless_its_operation_mints() {
     let body = format!(r#"{{"access_token":"{MINTED}","expires_in":3600,"see":"{MINTED}"}}"#);
     let headers = format!("Set-Cookie: session={MINTED}\r\nX-Token: {MINTED}\r\n");

@@ -65,6 +65,27 @@ async fn the_request_goes_out_once_with_its_credential_and_key() {
 }
 
 #[tokio::test]
+async fn a_request_says_who_sends_it_unless_the_agent_does() {
+    for (own, sent) in [
+        (None, "user-agent: lychgate"),
+        (Some("curl/8"), "user-agent: curl/8\r\n"),
+    ] {
+        let server = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        let mut asked = ask("GET", "/builds/1");
+        asked
+            .headers
+            .extend(own.map(|own| ("User-Agent".to_owned(), own.to_owned())));
+        let plan = policy_for("http", server.address, "").plan(asked).unwrap();
+
+        answered(World::new().call(&plan, patient()).await);
+
+        let request = server.end();
+        assert!(request.contains(sent), "{request}");
+        assert_eq!(request.matches("user-agent").count(), 1, "{request}");
+    }
+}
+
+#[tokio::test]
 async fn the_query_is_encoded_and_a_read_carries_no_key() {
     let server = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
     let mut asked = ask("GET", "/builds/a%20b");
@@ -418,5 +439,8 @@ async fn nothing_that_can_be_printed_holds_the_secret_or_the_body() {
 
     shown += &format!("{sent:?}");
     assert!(!shown.contains(SECRET) && !shown.contains("bodytext") && !shown.contains("\\\"a\\\""));
+    for told in ["Connection { call", "Answer { status: 200, body_bytes: 8"] {
+        assert!(shown.contains(told), "{told} in {shown}");
+    }
     server.end();
 }

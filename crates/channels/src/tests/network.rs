@@ -4,15 +4,21 @@ use std::{
     io,
     net::{IpAddr, SocketAddr},
     sync::Mutex,
+    time::Duration,
 };
 
-use tokio::net::TcpStream;
+use model::Destination;
+use tokio::{net::TcpStream, time::Instant};
 
 use super::{
     tls,
     world::{World, ask, credential, patient},
 };
-use crate::{ConnectError, Plan, Policy, Sent, connect::connect_by, network::Network};
+use crate::{
+    ConnectError, Plan, Policy, Sent,
+    connect::connect_by,
+    network::{Network, System, dial},
+};
 
 /// A network whose resolver gives another answer each time, and in which every address is the test's server.
 struct Fickle {
@@ -123,6 +129,69 @@ async fn a_name_that_leads_inside_is_not_dialled_anywhere() {
         assert!(refused, "{base} at {answer:?}: {error}");
         assert!(network.dialled().is_empty(), "{base} at {answer:?}");
     }
+}
+
+/// A network in which nobody answers, or the last one does.
+struct Silent {
+    addresses: Vec<SocketAddr>,
+    answers_at: Option<SocketAddr>,
+}
+
+impl Network for Silent {
+    async fn lookup(&self, _: &str, _: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(self.addresses.clone())
+    }
+
+    async fn dial(&self, address: SocketAddr) -> io::Result<TcpStream> {
+        match self.answers_at {
+            Some(answers) if address.ip().to_string() == "203.0.113.3" => {
+                TcpStream::connect(answers).await
+            }
+            Some(_) | None => std::future::pending().await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn silent_addresses_share_the_time_there_is_and_the_last_one_has_its_part() {
+    let base: Destination = "https://api.example.com".parse().unwrap();
+    let addresses: Vec<SocketAddr> = (1..=3)
+        .map(|last| format!("203.0.113.{last}:443").parse().unwrap())
+        .collect();
+    let within = Duration::from_secs(9);
+
+    let begun = Instant::now();
+    let nobody = Silent {
+        addresses: addresses.clone(),
+        answers_at: None,
+    };
+    let refused = dial(&base, &nobody, begun + within).await;
+    assert!(
+        matches!(refused, Err(ConnectError::Tcp { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(begun.elapsed(), within);
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let begun = Instant::now();
+    let last = Silent {
+        addresses,
+        answers_at: listener.local_addr().ok(),
+    };
+    dial(&base, &last, begun + within).await.unwrap();
+    assert!(begun.elapsed() < within, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn the_systems_own_resolver_knows_this_machine() {
+    let found = System.lookup("localhost", 7).await.unwrap();
+
+    assert!(
+        found
+            .iter()
+            .any(|address| address.ip().is_loopback() && address.port() == 7),
+        "{found:?}"
+    );
 }
 
 #[tokio::test]

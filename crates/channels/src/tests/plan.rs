@@ -151,6 +151,19 @@ fn an_injected_header_of_another_name_is_not_the_agents_either() {
 }
 
 #[test]
+fn headers_and_query_are_taken_up_to_eight_kibibytes_and_no_further() {
+    let header =
+        |length: usize| plan(|ask| ask.headers.push((text("x-a"), "v".repeat(length - 3)))).is_ok();
+    let query =
+        |length: usize| plan(|ask| ask.query.push((text("q"), "v".repeat(length - 3)))).is_ok();
+
+    for (length, taken) in [(8 * 1024, true), (8 * 1024 + 1, false)] {
+        assert_eq!(header(length), taken, "a header of {length} bytes");
+        assert_eq!(query(length), taken, "a query of {length} bytes");
+    }
+}
+
+#[test]
 fn a_header_that_cannot_be_sent_is_malformed() {
     for (name, value) in [
         ("X A", "x"),

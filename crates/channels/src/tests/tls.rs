@@ -13,7 +13,7 @@ use super::{
     server::{Server, read_request, read_to_close},
     world::{World, ask, patient, policy_for, short},
 };
-use crate::{ConnectError, Plan, Sent, connect};
+use crate::{ConnectError, Plan, Sent, connect, tls::bundle};
 
 pub(super) type Issuer = CertifiedIssuer<'static, KeyPair>;
 
@@ -58,6 +58,24 @@ async fn refusal(plan: &Plan) -> ConnectError {
     let world = World::new();
     let permit = world.permit(plan).await;
     connect(&permit, plan, &patient()).await.unwrap_err()
+}
+
+#[test]
+fn the_first_bundle_that_is_there_is_believed_without_what_is_damaged_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let odd = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    let two = authority().pem() + odd + &authority().pem();
+    std::fs::write(path("two.pem"), two).unwrap();
+    std::fs::write(path("odd.pem"), odd).unwrap();
+    let found = |names: &[&str]| {
+        let paths: Vec<_> = names.iter().map(|name| path(name)).collect();
+        bundle(&paths).map(|roots| roots.len())
+    };
+
+    assert_eq!(found(&["absent.pem", "two.pem", "odd.pem"]), Some(2));
+    assert_eq!(found(&["odd.pem"]), None);
+    assert_eq!(found(&["absent.pem"]), None);
 }
 
 #[tokio::test]

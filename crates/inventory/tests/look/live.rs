@@ -65,7 +65,6 @@ fn stdin_inode(process: &Process) -> u64 {
     inode
 }
 
-#[cfg(target_os = "linux")]
 #[test]
 fn a_process_whose_first_thread_has_ended_lives_and_its_descriptors_are_not_known() {
     let script = "import ctypes, threading, time\n\
