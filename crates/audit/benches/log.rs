@@ -414,7 +414,7 @@ fn main() {
     let opened = begun.elapsed();
     row(
         "opening it with those calls, to verify",
-        "≤ 2",
+        "-",
         opened.as_secs_f64() / verified.as_secs_f64(),
         format!("{:.0} ms", opened.as_secs_f64() * 1e3),
     );
