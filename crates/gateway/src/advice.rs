@@ -42,3 +42,43 @@ pub(crate) fn what_to_do(why: &Denial) -> String {
         Denial::Malformed { what } => format!("correct the call: {what}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::CallId;
+
+    use super::*;
+
+    #[test]
+    fn every_refusal_says_what_can_be_done_about_it_and_by_whom() {
+        let revoked = |scope: &str| Denial::Revoked {
+            scope: scope.to_owned(),
+            seq: Some(7),
+        };
+        let what = || "the header host".to_owned();
+        let of = CallId::from_bytes([3; 10]);
+        for (why, part) in [
+            (revoked("run"), "only a new run".to_owned()),
+            (revoked("channel"), "stop using this channel".to_owned()),
+            (revoked("secret"), "stop using this secret".to_owned()),
+            (Denial::Locked, "`lych unlock`".to_owned()),
+            (Denial::Pending, "`lych allow RUN`".to_owned()),
+            (Denial::ClientLost, "nothing; the client".to_owned()),
+            (Denial::OwnershipIncomplete, "only reads".to_owned()),
+            (Denial::UnknownChannel, "the tool `channels`".to_owned()),
+            (Denial::NotAllowed, "that the channel lists".to_owned()),
+            (Denial::NotYours { what: what() }, what()),
+            (
+                Denial::Repeat { of },
+                format!("lych reconcile resolve {of}"),
+            ),
+            (Denial::Busy, "wait for an answer".to_owned()),
+            (Denial::NotRecorded, "`lych status`".to_owned()),
+            (Denial::Secret, "`lych vault list`".to_owned()),
+            (Denial::Malformed { what: what() }, what()),
+        ] {
+            let said = what_to_do(&why);
+            assert!(said.contains(&part), "{why:?}: {said}");
+        }
+    }
+}

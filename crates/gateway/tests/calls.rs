@@ -166,6 +166,15 @@ impl World {
         tokio::task::block_in_place(|| wait_until(what, Deadline::usual(), || is_so(self)));
     }
 
+    /// Returns the request id that the first attempt on record has.
+    fn recorded_key(&self) -> Option<String> {
+        let entries = self.memory.entries.lock().unwrap();
+        entries.iter().find_map(|entry| match &entry.body {
+            Body::Attempt { key, .. } => key.as_ref().map(|key| key.0.clone()),
+            _ => None,
+        })
+    }
+
     fn revoke(&self) -> Vec<model::CallId> {
         let scope = Scope::Run {
             session: self.who.session,
@@ -192,21 +201,41 @@ async fn an_answered_write_is_attempted_cleared_and_answered_under_the_id_that_w
         [Kind::Attempt, Kind::Cleared, Kind::Answered]
     );
     let sent = world.target.requests();
-    let recorded = world
-        .memory
-        .entries
-        .lock()
-        .unwrap()
-        .iter()
-        .find_map(|entry| match &entry.body {
-            Body::Attempt { key, .. } => key.clone(),
-            _ => None,
-        });
-    assert_eq!(
-        sent[0].idempotency_key(),
-        recorded.as_ref().map(|key| key.0.as_str())
-    );
+    let recorded = world.recorded_key();
+    assert!(recorded.is_some());
+    assert_eq!(sent[0].idempotency_key(), recorded.as_deref());
     assert_eq!(sent[0].header("authorization"), Some("Bearer s3cret"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_is_recorded_and_sent_without_an_id() {
+    let world = world();
+
+    let ending = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+
+    assert!(matches!(ending, Ending::Answered(_)), "{ending:?}");
+    assert_eq!(world.recorded_key(), None);
+    assert_eq!(world.target.requests()[0].idempotency_key(), None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_is_shut_knows_no_channel_and_refuses_as_locked() {
+    let world = world();
+    assert_eq!(world.gateway.channels(world.who).len(), 1);
+
+    world.gateway.shut();
+
+    assert!(world.gateway.channels(world.who).is_empty());
+    let ending = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+    let refused = matches!(&ending, Ending::Refused(refusal) if refusal.why == Denial::Locked);
+    assert!(refused, "{ending:?}");
+    assert!(world.target.requests().is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
