@@ -221,6 +221,21 @@ async fn a_read_is_recorded_and_sent_without_an_id() {
     assert_eq!(world.target.requests()[0].idempotency_key(), None);
 }
 
+#[test]
+fn a_channel_is_shown_with_what_it_allows_and_whether_it_is_closed() {
+    let world = world();
+    let only = |world: &World| world.gateway.channels(world.who).remove(0);
+
+    let open = only(&world);
+    assert_eq!((open.name.as_str(), open.closed), ("builds", None));
+    assert_eq!(open.operations[0].allow, ["POST /force", "GET /health"]);
+    assert!(open.operations[0].idempotent);
+
+    world.revoke();
+    let closed = only(&world).closed;
+    assert!(matches!(closed, Some(Denial::Revoked { .. })), "{closed:?}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_that_is_shut_knows_no_channel_and_refuses_as_locked() {
     let world = world();
