@@ -453,6 +453,50 @@ async fn a_locked_gateway_refuses_and_records() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gateway_that_is_drained_waits_for_what_is_under_way() {
+    let world = world();
+    world.target.set_mode(Mode::Hold);
+    let call = world.begin("POST", "/force");
+    world
+        .until("the request to arrive", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+    let gateway = world.gateway.clone();
+    let mut drained = tokio::spawn(async move { gateway.drain().await });
+
+    tokio::select! {
+        _ = &mut drained => panic!("a call was under way"),
+        () = tokio::time::sleep(std::time::Duration::from_millis(50)) => {}
+    }
+    world.target.release();
+    drained.await.unwrap();
+
+    assert!(world.memory.has(Kind::Answered));
+    assert!(matches!(call.await.unwrap(), Ending::Answered(_)));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_loss_of_a_client_is_remembered_until_its_run_has_ended() {
+    let world = world();
+    world.target.set_mode(Mode::RefuseToAccept);
+    world.gateway.client_lost(world.who.session);
+    let given_up = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+    assert!(matches!(given_up, Ending::Withdrawn { .. }), "{given_up:?}");
+
+    world.target.set_mode(Mode::Answer);
+    world.gateway.ended(world.who.session);
+    let made = world
+        .gateway
+        .http(world.who, request("GET", "/health"))
+        .await;
+    assert!(matches!(made, Ending::Answered(_)), "{made:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_did_not_reach_its_agent_is_on_record_as_undelivered() {
     let world = world();
     let ending = world
