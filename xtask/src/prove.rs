@@ -13,7 +13,12 @@ use crate::{
     fuzz,
     options::Options,
     shell::{Trouble, ask, cargo, program, root, run as show, say, target},
+    table::{Ending, Table},
+    tools,
 };
+
+/// What it is called, and what brings it.
+type Tool = (&'static str, fn() -> Ending);
 
 struct Proof {
     name: &'static str,
@@ -24,6 +29,8 @@ struct Proof {
     packages: &'static [&'static str],
     /// How the programs and the tests are built.
     profile: &'static str,
+    /// What its tests need beside the toolchain.
+    tools: &'static [Tool],
 }
 
 /// As they are delivered.
@@ -38,6 +45,10 @@ const PROOFS: &[Proof] = &[
         n: 1_000_000,
         packages: &["audit", "e2e"],
         profile: RELEASE,
+        tools: &[
+            ("second verifier", tools::second_verifier),
+            ("strace", tools::strace),
+        ],
     },
     Proof {
         name: "corpus",
@@ -45,6 +56,7 @@ const PROOFS: &[Proof] = &[
         n: 1,
         packages: &["lych"],
         profile: DEV,
+        tools: &[],
     },
     Proof {
         name: "servers",
@@ -52,6 +64,7 @@ const PROOFS: &[Proof] = &[
         n: 1,
         packages: &["e2e"],
         profile: DEV,
+        tools: &[("public servers", tools::servers)],
     },
     Proof {
         name: "reuse",
@@ -59,6 +72,7 @@ const PROOFS: &[Proof] = &[
         n: 10_000,
         packages: &["verdict"],
         profile: DEV,
+        tools: &[],
     },
     Proof {
         name: "crash",
@@ -66,6 +80,7 @@ const PROOFS: &[Proof] = &[
         n: 200,
         packages: &["e2e"],
         profile: DEV,
+        tools: &[],
     },
     Proof {
         name: "revoke",
@@ -73,6 +88,7 @@ const PROOFS: &[Proof] = &[
         n: 10_000,
         packages: &["e2e"],
         profile: DEV,
+        tools: &[],
     },
     Proof {
         name: "tamper",
@@ -80,6 +96,7 @@ const PROOFS: &[Proof] = &[
         n: 2_000,
         packages: &["e2e"],
         profile: DEV,
+        tools: &[],
     },
 ];
 
@@ -113,6 +130,11 @@ fn prove(proof: &Proof, n: u64, seed: u64) -> Result<(), Trouble> {
         "{}: {} (n {n}, seed {seed})",
         proof.name, proof.claim
     ));
+    let mut table = Table::default();
+    for (name, install) in proof.tools {
+        table.step(name, *install);
+    }
+    table.close()?;
     let rows = target().join(format!("prove-{}.md", proof.name));
     // What an earlier run left there would be taken for this one's.
     drop(fs::remove_file(&rows));

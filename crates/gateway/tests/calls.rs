@@ -221,6 +221,21 @@ async fn a_read_is_recorded_and_sent_without_an_id() {
     assert_eq!(world.target.requests()[0].idempotency_key(), None);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_operation_sends_no_id_is_recorded_without_one() {
+    let plain = "[[channel.builds.operation]]\nname = \"plain\"\nallow = [\"POST /plain\"]\n";
+    let world = world_with(plain, None);
+
+    let ending = world
+        .gateway
+        .http(world.who, request("POST", "/plain"))
+        .await;
+
+    assert!(matches!(ending, Ending::Answered(_)), "{ending:?}");
+    assert_eq!(world.recorded_key(), None);
+    assert_eq!(world.target.requests()[0].idempotency_key(), None);
+}
+
 #[test]
 fn a_channel_is_shown_with_what_it_allows_and_whether_it_is_closed() {
     let world = world();

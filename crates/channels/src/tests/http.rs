@@ -439,7 +439,11 @@ async fn nothing_that_can_be_printed_holds_the_secret_or_the_body() {
 
     shown += &format!("{sent:?}");
     assert!(!shown.contains(SECRET) && !shown.contains("bodytext") && !shown.contains("\\\"a\\\""));
-    for told in ["Connection { call", "Answer { status: 200, body_bytes: 8"] {
+    for told in [
+        "Plan { target",
+        "Connection { call",
+        "Answer { status: 200, body_bytes: 8",
+    ] {
         assert!(shown.contains(told), "{told} in {shown}");
     }
     server.end();
