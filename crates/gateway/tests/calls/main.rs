@@ -324,7 +324,7 @@ async fn a_gateway_that_is_drained_waits_for_what_is_under_way() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_loss_of_a_client_is_remembered_until_its_run_has_ended() {
-    let world = world();
+    let world = world_with("on_client_lost = \"cancel\"", None);
     world.target.set_mode(Mode::RefuseToAccept);
     world.gateway.client_lost(world.who.session);
     let given_up = world
@@ -333,12 +333,17 @@ async fn the_loss_of_a_client_is_remembered_until_its_run_has_ended() {
         .await;
     assert!(matches!(given_up, Ending::Withdrawn { .. }), "{given_up:?}");
 
-    world.target.set_mode(Mode::Answer);
+    // Held, so that a call that is to be given up is, however soon its connection is up.
+    world.target.set_mode(Mode::Hold);
     world.gateway.ended(world.who.session);
-    let made = world
-        .gateway
-        .http(world.who, request("GET", "/health"))
+    let call = world.begin("GET", "/health");
+    world
+        .until("the request to arrive", |world| {
+            !world.target.requests().is_empty()
+        })
         .await;
+    world.target.release();
+    let made = call.await.unwrap();
     assert!(matches!(made, Ending::Answered(_)), "{made:?}");
 }
 
