@@ -16,6 +16,8 @@ fn told(owner: User, script: &str, stay: usize) -> Vec<String> {
         .args(["sh", "-c", script])
         .current_dir(stage.folder())
         .env("PATH", owner.path())
+        // Whose own shell may be one that lets nobody in; a multiplexer starts what this names.
+        .env("SHELL", "/bin/sh")
         .env("TMUX_TMPDIR", stage.folder())
         .env("FIXTURE_HOME", stage.folder())
         .stdin(Stdio::null())

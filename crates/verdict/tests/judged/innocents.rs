@@ -144,6 +144,8 @@ fn typed(script: &str, stay: usize) -> Vec<(u32, Option<Finding>)> {
         .current_dir(home.0.path())
         .env("TMUX_TMPDIR", home.0.path())
         .env("FIXTURE_HOME", home.0.path())
+        // Whose own shell may be one that lets nobody in; a multiplexer starts what this names.
+        .env("SHELL", "/bin/sh")
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
