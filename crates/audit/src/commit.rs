@@ -14,7 +14,7 @@ use model::{Clock, Kind, NotDurable, Stub, Ticket};
 use crate::{
     Stats,
     audit::HeadPoint,
-    queue::{Content, Draft, Group, Queue},
+    queue::{Content, Draft, Group, Queue, is_patient},
     writer::{Done, HEAD_AGE, Writer, lock},
 };
 
@@ -93,9 +93,12 @@ impl Shared {
         let mut queue = lock(&self.queue);
         // Under the lock: the times are then in the order of the numbers.
         let stamp = clock.now();
+        let may_wait = queue.is_watched && is_patient(draft.kind);
         let ticket = queue.push(draft, stamp);
         drop(queue);
-        self.wake.notify_one();
+        if !may_wait {
+            self.wake.notify_one();
+        }
         ticket
     }
 
@@ -139,61 +142,66 @@ impl Shared {
     /// If it panics, whoever waits is told so, and nothing is taken any more: nobody would write it.
     pub(crate) fn run(&self) {
         let _told = Told(self);
-        while let Some(work) = self.wait() {
+        let mut awake_until = None;
+        while let Some(work) = self.wait(awake_until) {
             let mut writer = lock(&self.writer);
-            match work {
-                Work::Records => {
-                    if let Some(group) = self.take_group() {
-                        self.commit(&mut writer, group, None);
-                    }
-                }
-                Work::Pin => {}
-            }
+            awake_until = match work {
+                Work::Records => self.commit_next(&mut writer),
+                Work::Pin => None,
+            };
             if writer.pin_is_behind() && writer.pinned.written.elapsed() >= HEAD_AGE {
                 self.pin(&mut writer);
             }
         }
     }
 
-    fn wait(&self) -> Option<Work> {
-        let mut patient_since = None;
-        let behind = {
+    /// Commits the next group. Behind an attempt its clearance follows: says until when to look out for that.
+    fn commit_next(&self, writer: &mut Writer) -> Option<Instant> {
+        let group = self.take_group()?;
+        let begins = group.has(Kind::Attempt);
+        self.commit(writer, group, None);
+        begins.then(|| Instant::now() + LINGER)
+    }
+
+    /// Waits for something to do; awake for this long in any case, so that who brings what nobody waits for need not
+    /// wake us.
+    fn wait(&self, mut awake_until: Option<Instant>) -> Option<Work> {
+        let stale_at = {
             let writer = lock(&self.writer);
-            let age = writer.pinned.written.elapsed();
-            writer.pin_is_behind().then(|| HEAD_AGE.saturating_sub(age))
+            writer
+                .pin_is_behind()
+                .then(|| writer.pinned.written + HEAD_AGE)
         };
         let mut queue = lock(&self.queue);
         loop {
+            let now = Instant::now();
             if !queue.is_empty() {
-                let since = patient_since.get_or_insert_with(Instant::now);
-                let rest = LINGER.saturating_sub(since.elapsed());
-                if queue.stopping || !queue.is_patient() || rest == Duration::ZERO {
+                let until = *awake_until.get_or_insert(now + LINGER);
+                if queue.stopping || !queue.is_patient() || until <= now {
                     return Some(Work::Records);
                 }
-                let waited = self.wake.wait_timeout(queue, rest);
-                queue = waited.unwrap_or_else(PoisonError::into_inner).0;
-                continue;
-            }
-            if queue.stopping {
+            } else if queue.stopping {
                 return None;
+            } else if stale_at.is_some_and(|at| at <= now) {
+                // Only with a stale HEAD is there anything to do without a new record.
+                return Some(Work::Pin);
+            } else {
+                awake_until = awake_until.filter(|until| *until > now);
             }
-            // Only with a stale HEAD is there anything to do without a new record.
-            let Some(rest) = behind else {
-                queue = self
-                    .wake
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
-                continue;
+            queue.is_watched = awake_until.is_some();
+            // What there is to write takes HEAD along.
+            let stale_at = stale_at.filter(|_| queue.is_empty());
+            queue = match awake_until.into_iter().chain(stale_at).min() {
+                Some(until) => {
+                    let waited = self.wake.wait_timeout(queue, until - now);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.wake.wait(queue);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
             };
-            if rest == Duration::ZERO {
-                return Some(Work::Pin);
-            }
-            let waited = self.wake.wait_timeout(queue, rest);
-            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            queue = guard;
-            if timeout.timed_out() && queue.is_empty() && !queue.stopping {
-                return Some(Work::Pin);
-            }
+            queue.is_watched = false;
         }
     }
 }

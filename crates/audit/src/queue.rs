@@ -180,6 +180,13 @@ pub(crate) struct Group {
     pub(crate) bytes: u64,
 }
 
+impl Group {
+    /// Tells whether a record of this kind is among them.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.records.iter().any(|queued| queued.draft.kind == kind)
+    }
+}
+
 /// Records that wait for the committer.
 pub(crate) struct Queue {
     next_seq: Seq,
@@ -192,6 +199,8 @@ pub(crate) struct Queue {
     sizes: Sizes,
     refused: Option<String>,
     pub(crate) stopping: bool,
+    /// Whether the committer looks again by itself, and soon.
+    pub(crate) is_watched: bool,
 }
 
 impl Queue {
@@ -206,6 +215,7 @@ impl Queue {
             sizes,
             refused: None,
             stopping: false,
+            is_watched: false,
         }
     }
 
@@ -287,12 +297,9 @@ impl Queue {
     }
 
     /// Tells whether all there is to write is records for which nobody waits.
-    ///
-    /// A clearance is one: what is true without it stays true (an attempt without an outcome is unresolved, with
-    /// or without the record that it was cleared), and the outcome's own sync takes it along.
     pub(crate) fn is_patient(&self) -> bool {
         self.items.iter().all(|item| match item {
-            Item::Record(queued) => queued.draft.kind == Kind::Cleared,
+            Item::Record(queued) => is_patient(queued.draft.kind),
             Item::Slot(_) => false,
         })
     }
@@ -355,6 +362,14 @@ impl Queue {
         let full = wanted > self.room.bytes;
         health.attempts_refused = full.then(|| self.room.no_more.clone()).flatten();
     }
+}
+
+/// Tells whether nobody waits for such a record.
+///
+/// Nobody does for a clearance: what is true without it stays true (an attempt without an outcome is unresolved, with
+/// or without the record that it was cleared), and the outcome's own sync takes it along.
+pub(crate) fn is_patient(kind: Kind) -> bool {
+    kind == Kind::Cleared
 }
 
 /// A group is much smaller than a segment, so that little is left unused at a segment's end.

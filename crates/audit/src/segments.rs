@@ -3,7 +3,7 @@
 use std::{
     fs::{File, OpenOptions},
     io,
-    os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt},
+    os::unix::fs::{FileExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -37,8 +37,7 @@ impl Store for File {
     }
 
     fn is_at(&self, path: &Path) -> io::Result<bool> {
-        let (ours, named) = (self.metadata()?, std::fs::symlink_metadata(path)?);
-        Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino()))
+        durable::is_named(self, path)
     }
 }
 

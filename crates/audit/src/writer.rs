@@ -161,11 +161,7 @@ impl Writer {
             at: stamp.wall,
         });
         self.look_ahead();
-        let revoked = group
-            .records
-            .iter()
-            .any(|queued| queued.draft.kind == Kind::Revoked);
-        if revoked {
+        if group.has(Kind::Revoked) {
             self.pin();
         }
         Ok(ids)

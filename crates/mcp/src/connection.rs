@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     face::Face,
     flights::Flights,
-    hangup::Watch,
     intake::Intake,
     outbox::{self, Writer},
+    socket::{self, Watch},
     transport::Lines,
 };
 
@@ -113,11 +113,10 @@ pub async fn serve<A: Acts>(
         clock,
         stop,
     } = connection;
-    let watch = Watch::new(&stream)?;
+    let (reading, writing, watch) = socket::split(stream)?;
     let events: Arc<dyn Fn(Event) + Send + Sync> = Arc::new(events);
     let over = CancellationToken::new();
     let flights = Arc::new(Flights::new(Arc::clone(&acts), who));
-    let (reading, writing) = stream.into_split();
     let (outbox, mut writer) = outbox::open(
         writing,
         Arc::clone(&flights),

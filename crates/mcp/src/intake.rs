@@ -13,7 +13,6 @@ use std::sync::Arc;
 use gateway::Acts;
 use model::Denial;
 use rmcp::model::{ClientJsonRpcMessage, ErrorCode, RequestId};
-use tokio::{io::AsyncReadExt, net::unix::OwnedReadHalf};
 use wire::{LINE_CAP, LineBuffer, LineError};
 
 use crate::{
@@ -23,11 +22,12 @@ use crate::{
     message::{self, Incoming, LineFault, Request, RequestKind},
     outbox::{Line, Outbox},
     result,
+    socket::Reading,
 };
 
 /// Reads one connection.
 pub(crate) struct Intake<A> {
-    half: OwnedReadHalf,
+    half: Reading,
     chunk: Box<[u8]>,
     lines: LineBuffer,
     ended: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Intake<A> {
 impl<A: Acts> Intake<A> {
     /// Reads `half`, of which `ahead` was read already.
     pub(crate) fn new(
-        half: OwnedReadHalf,
+        half: Reading,
         ahead: &[u8],
         outbox: Outbox,
         flights: Arc<Flights<A>>,

@@ -16,11 +16,11 @@ mod arguments;
 mod connection;
 mod face;
 mod flights;
-mod hangup;
 mod intake;
 mod message;
 mod outbox;
 mod result;
+mod socket;
 mod tools;
 mod transport;
 

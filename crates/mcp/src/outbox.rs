@@ -9,13 +9,11 @@ use gateway::Acts;
 use model::Clock;
 use rmcp::model::{ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
 use tokio::{
-    io::AsyncWriteExt,
-    net::unix::OwnedWriteHalf,
     sync::mpsc::{Receiver, Sender, channel, error::SendError},
     time::timeout,
 };
 
-use crate::{connection::Event, flights::Flights, message::LineFault};
+use crate::{connection::Event, flights::Flights, message::LineFault, socket::Writing};
 
 /// A line on its way out.
 #[derive(Debug)]
@@ -60,7 +58,7 @@ pub(crate) type NotWritten = SendError<Line>;
 
 /// What writes them.
 pub(crate) struct Writer<A> {
-    half: OwnedWriteHalf,
+    half: Writing,
     queue: Receiver<Line>,
     /// The line that is being written, and how much of it the socket took.
     current: Option<(Line, usize)>,
@@ -71,7 +69,7 @@ pub(crate) struct Writer<A> {
 
 /// Returns the queue's two ends. The writer has to be run.
 pub(crate) fn open<A: Acts>(
-    half: OwnedWriteHalf,
+    half: Writing,
     flights: Arc<Flights<A>>,
     clock: Arc<dyn Clock>,
     events: Arc<dyn Fn(Event) + Send + Sync>,
