@@ -58,7 +58,7 @@ pub(crate) fn end_old_runs(daemon: &Arc<Daemon>) {
 pub(crate) fn end(daemon: &Arc<Daemon>, session: SessionId, why: &str) {
     drop(
         daemon
-            .gate
+            .gateway
             .close(Scope::Run { session }, Foreign::from(why), None),
     );
     let at = daemon.clock.now().wall;

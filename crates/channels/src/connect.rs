@@ -27,6 +27,11 @@ pub struct Connection<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) call: CallId,
     pub(crate) limits: Limits,
+    pub(crate) line: Line,
+}
+
+/// What a request goes over.
+pub(crate) struct Line {
     pub(crate) sender: http1::SendRequest<Full<Bytes>>,
     pub(crate) driver: Driver,
 }
@@ -113,25 +118,19 @@ pub(crate) async fn connect_by<'a>(
 ) -> Result<Connection<'a>, ConnectError> {
     let deadline = Instant::now() + limits.connect;
     let open = timeout_at(deadline, open(plan, network, deadline));
-    let (sender, driver) = tokio::select! {
+    let line = tokio::select! {
         biased;
         () = permit.cancelled().cancelled() => return Err(ConnectError::Cancelled),
         opened = open => opened.map_err(|_| ConnectError::TimedOut(plan.base.clone()))??,
     };
-    Ok(Connection {
-        plan,
-        call: permit.call(),
-        limits: *limits,
-        sender,
-        driver,
-    })
+    Ok(Connection::over(line, permit, plan, limits))
 }
 
 async fn open(
     plan: &Plan,
     network: &impl Network,
     deadline: Instant,
-) -> Result<(http1::SendRequest<Full<Bytes>>, Driver), ConnectError> {
+) -> Result<Line, ConnectError> {
     let tcp = network::dial(&plan.base, network, deadline).await?;
     let stream: Box<dyn Stream> = if plan.base.is_tls() {
         Box::new(secure(plan, tcp).await?)
@@ -147,7 +146,10 @@ async fn open(
         // Whoever waits for the answer is told of the error there.
         connection.await.ok();
     };
-    Ok((sender, Driver(Some(Box::pin(run)))))
+    Ok(Line {
+        sender,
+        driver: Driver(Some(Box::pin(run))),
+    })
 }
 
 async fn secure(
@@ -165,6 +167,29 @@ async fn secure(
         .connect(name, tcp)
         .await
         .map_err(failed)
+}
+
+impl<'a> Connection<'a> {
+    pub(crate) fn over(line: Line, permit: &Permit, plan: &'a Plan, limits: &Limits) -> Self {
+        Self {
+            plan,
+            call: permit.call(),
+            limits: *limits,
+            line,
+        }
+    }
+}
+
+impl Line {
+    /// Takes a look at what has come over it, and tells whether the next request can go.
+    pub(crate) async fn is_idle(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.driver.run() => {}
+            () = std::future::ready(()) => {}
+        }
+        self.sender.is_ready()
+    }
 }
 
 impl Driver {

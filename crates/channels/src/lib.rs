@@ -17,6 +17,7 @@
 mod answer;
 mod connect;
 mod draft;
+mod kept;
 mod limits;
 mod minted;
 mod network;
@@ -36,6 +37,7 @@ mod tests;
 
 pub use connect::{ConnectError, Connection, connect};
 pub use draft::DraftError;
+pub use kept::Kept;
 pub use limits::Limits;
 pub use pattern::{Allow, JobPath, PatternError};
 pub use plan::{Credential, HttpAsk, Plan, Seal};

@@ -168,6 +168,11 @@ impl Plan {
         changes_something(&self.method)
     }
 
+    /// Tells whether it may go over a connection that another one went over before, and leave it for the next.
+    pub(crate) fn may_share(&self) -> bool {
+        !self.is_write() && self.body.is_empty()
+    }
+
     /// Returns the secret it needs.
     #[must_use]
     pub const fn secret(&self) -> Option<&SecretName> {

@@ -93,8 +93,8 @@ impl std::fmt::Debug for Answer {
 impl Connection<'_> {
     /// Sends the request, once, and waits for its answer.
     ///
-    /// Dropping the future closes the connection; what is known then is only that bytes may have left.
-    pub async fn send(mut self, cleared: &Cleared, credential: Option<Credential>) -> Sent {
+    /// Once the future is dropped nothing is moved any more; what is known then is only that bytes may have left.
+    pub async fn send(&mut self, cleared: &Cleared, credential: Option<Credential>) -> Sent {
         if cleared.call() != self.call {
             return Sent::HandedBack(NotSent::OtherCall);
         }
@@ -124,8 +124,11 @@ impl Connection<'_> {
         status: &mut Option<u16>,
     ) -> Result<Answer, Broken> {
         let begun = Instant::now();
-        let sending = self.sender.try_send_request(request.message);
-        let head = timeout_at(begun + self.limits.head, self.driver.alongside(sending));
+        let sending = self.line.sender.try_send_request(request.message);
+        let head = timeout_at(
+            begun + self.limits.head,
+            self.line.driver.alongside(sending),
+        );
         let response = match head
             .await
             .map_err(|_| Broken::Unsettled(Unsettled::TimedOut))?
@@ -151,7 +154,7 @@ impl Connection<'_> {
     ) -> Result<Answer, Unsettled> {
         let (head, body) = response.into_parts();
         let reading = answer::read_body(body, self.limits.answer_bytes);
-        let mut body = self.driver.alongside(reading).await?;
+        let mut body = self.line.driver.alongside(reading).await?;
         let mut cut = Cut::default();
         let mints = self.plan.mints == MintsCredentials::Yes;
         // What a channel without a secret hands out was not bought with one of ours.
@@ -215,7 +218,9 @@ fn build(
         header::ACCEPT_ENCODING,
         HeaderValue::from_static("identity"),
     );
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    if !plan.may_share() {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
     if !headers.contains_key(header::USER_AGENT) {
         headers.insert(header::USER_AGENT, HeaderValue::from_static(USER_AGENT));
     }

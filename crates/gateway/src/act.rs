@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use authz::{Ask, Attempted, Cleared, Permit};
-use channels::{Connection, HttpAsk, NotSent, OnClientLost, Plan, Sent};
+use channels::{ConnectError, Connection, HttpAsk, Kept, NotSent, OnClientLost, Plan, Sent};
 use model::{
     CallId, ChannelName, Denial, Digest, Foreign, OutcomeBody, Target, Unsettled, Withdrawal,
 };
@@ -22,7 +22,7 @@ pub(crate) async fn http(
     call: CallId,
     request: HttpRequest,
 ) -> Ending {
-    let (attempted, plan) = match attempt(inner, who, call, request) {
+    let (attempted, plan, kept) = match attempt(inner, who, call, request) {
         Ok(begun) => begun,
         Err(refused) => return Inner::refused(*refused).await,
     };
@@ -31,7 +31,8 @@ pub(crate) async fn http(
         Err((call, _)) => return Inner::refused(inner.gate.unrecorded(call)).await,
     };
     let lost = inner.losses.of(who.session);
-    let connection = match connect(inner, &permit, &plan, &lost).await {
+    let connecting = kept.connect(who.session, &permit, &plan, &inner.limits);
+    let mut connection = match unless_lost(connecting, &lost).await {
         Ok(connection) => connection,
         Err(why) => return withdrawn(inner, permit, why).await,
     };
@@ -52,6 +53,13 @@ pub(crate) async fn http(
         sent = connection.send(&cleared, credential) => sent,
         () = given_up(&plan, &lost) => Sent::Broke { why: Unsettled::ClientLost, status: None },
     };
+    let is_answered = matches!(sent, Sent::Answered(_));
+    if is_answered && !cleared.cancelled().is_cancelled() {
+        kept.keep(who.session, connection).await;
+    } else {
+        // At once: what has not left yet is not to leave any more.
+        drop(connection);
+    }
     settled(inner, cleared, sent).await
 }
 
@@ -61,7 +69,7 @@ fn attempt(
     who: Asker,
     call: CallId,
     request: HttpRequest,
-) -> Result<(Attempted, Plan), Box<authz::Refused>> {
+) -> Result<(Attempted, Plan, Kept), Box<authz::Refused>> {
     let rough = unplanned(who, call, &request);
     let refuse = |ask: &Ask, why| Box::new(inner.gate.turn_away(ask, why));
     let open = inner
@@ -85,7 +93,7 @@ fn attempt(
         .credential(&plan)
         .map_err(|why| refuse(&ask, why))?;
     let attempted = inner.gate.attempt(ask).map_err(Box::new)?;
-    Ok((attempted, plan))
+    Ok((attempted, plan, open.kept.clone()))
 }
 
 /// Paths are relative to the channel's base, so `builds` and `/builds` are the same.
@@ -146,15 +154,13 @@ fn clipped(text: &str) -> Foreign {
     Foreign::new(text.chars().take(KEPT).collect::<String>())
 }
 
-async fn connect<'plan>(
-    inner: &Inner,
-    permit: &Permit,
-    plan: &'plan Plan,
+async fn unless_lost<'plan>(
+    connecting: impl Future<Output = Result<Connection<'plan>, ConnectError>>,
     lost: &CancellationToken,
 ) -> Result<Connection<'plan>, String> {
     tokio::select! {
         biased;
-        connected = channels::connect(permit, plan, &inner.limits) => connected.map_err(|error| error.to_string()),
+        connected = connecting => connected.map_err(|error| error.to_string()),
         // Nothing has left, so nothing is owed to a client that is gone.
         () = lost.cancelled() => Err("its client was lost before the connection was up".to_owned()),
     }

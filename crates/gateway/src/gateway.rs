@@ -5,9 +5,9 @@ use std::{
     time::Duration,
 };
 
-use authz::{Gate, Refused};
-use channels::{Channel, Credential, Plan, Policy};
-use model::{CallId, Denial, Receipt, SessionId, Unsettled, Withdrawal};
+use authz::{Closed, Gate, Refused};
+use channels::{Channel, Credential, Kept, Plan, Policy};
+use model::{CallId, Denial, Foreign, Operator, Receipt, Scope, SessionId, Unsettled, Withdrawal};
 use tokio_util::task::TaskTracker;
 use zeroize::Zeroizing;
 
@@ -33,6 +33,8 @@ pub(crate) struct Open {
     pub(crate) policy: Arc<Policy>,
     /// From which request ids are derived.
     pub(crate) id_secret: Zeroizing<[u8; 32]>,
+    /// Connections that were opened under it.
+    pub(crate) kept: Kept,
 }
 
 pub(crate) struct Inner {
@@ -75,7 +77,22 @@ impl Gateway {
         self.inner
             .gate
             .runs_wait(policy.admission() == channels::Admission::Ask);
-        self.set(Some(Arc::new(Open { policy, id_secret })));
+        self.set(Some(Arc::new(Open {
+            policy,
+            id_secret,
+            kept: Kept::default(),
+        })));
+    }
+
+    /// Takes authority away, as [`Gate::close`] does, and with it the connections that were opened by it.
+    pub fn close(&self, scope: Scope, reason: Foreign, by: Option<Operator>) -> Closed {
+        let closed = self.inner.gate.close(scope, reason, by);
+        // Those of other runs and channels too: opening them again costs little, and finding out which they are
+        // would have to be right.
+        if let Some(open) = self.inner.opened() {
+            open.kept.close();
+        }
+        closed
     }
 
     /// Forgets policy and id secret: the vault is locked.
@@ -99,6 +116,9 @@ impl Gateway {
     /// Forgets what is remembered of a run that has ended.
     pub fn ended(&self, session: SessionId) {
         self.inner.losses.forget(session);
+        if let Some(open) = self.inner.opened() {
+            open.kept.close_of(session);
+        }
     }
 
     /// Waits until every call under way has ended. Calls cannot be made afterwards.

@@ -199,7 +199,7 @@ fn hex(bytes: &[u8]) -> String {
 
 pub(super) async fn lock(daemon: &Arc<Daemon>, by: &Operator) -> Result<Value, Explain> {
     let _turn = daemon.vault_turn.lock().await;
-    let closed = daemon.gate.close(
+    let closed = daemon.gateway.close(
         Scope::All,
         Foreign::new("the vault was locked"),
         Some(by.clone()),

@@ -20,7 +20,7 @@ pub(super) async fn revoke(
 ) -> Result<Value, Explain> {
     known(daemon, &scope).await?;
     let closed = daemon
-        .gate
+        .gateway
         .close(scope.clone(), Foreign::new(reason), Some(by.clone()));
     let at = daemon.clock.now().wall;
     // The closing holds from here on, whatever becomes of its record.

@@ -229,7 +229,7 @@ async fn a_connection_that_was_closed_before_sending_hands_the_request_back() {
     let world = World::new();
     let plan = post(server.address);
     let permit = world.permit(&plan).await;
-    let connection = connect(&permit, &plan, &patient()).await.unwrap();
+    let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
     is_closed.recv().unwrap();
     let cleared = world.clear(permit);
     // One turn of the runtime, so that it has seen what the kernel already knows.
@@ -298,7 +298,7 @@ async fn a_call_that_is_revoked_before_sending_sends_nothing() {
     let world = World::new();
     let plan = post(server.address);
     let permit = world.permit(&plan).await;
-    let connection = connect(&permit, &plan, &patient()).await.unwrap();
+    let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
     let cleared = world.clear(permit);
     world.revoke();
 
@@ -337,7 +337,7 @@ async fn a_clearance_or_credential_of_another_call_sends_nothing() {
         let server = Server::start(|mut stream| read_to_close(&mut stream));
         let plan = get(server.address);
         let permit = world.permit(&plan).await;
-        let connection = connect(&permit, &plan, &patient()).await.unwrap();
+        let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
         let (cleared, credential) = match case {
             "clearance" => (
                 world.clear(world.permit(&plan).await),
@@ -350,6 +350,7 @@ async fn a_clearance_or_credential_of_another_call_sends_nothing() {
         let sent = connection.send(&cleared, credential).await;
 
         assert!(matches!(sent, Sent::HandedBack(_)), "{case}: {sent:?}");
+        drop(connection);
         assert_eq!(server.end(), b"", "{case}");
     }
 }
@@ -431,7 +432,7 @@ async fn nothing_that_can_be_printed_holds_the_secret_or_the_body() {
     let world = World::new();
     let plan = post(server.address);
     let permit = world.permit(&plan).await;
-    let connection = connect(&permit, &plan, &patient()).await.unwrap();
+    let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
     let mut shown = format!("{plan:?} {connection:?} ");
     let cleared = world.clear(permit);
 

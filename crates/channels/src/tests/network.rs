@@ -80,7 +80,7 @@ async fn a_name_is_resolved_once_and_dialled_where_it_was_checked() {
     let world = World::new();
     let permit = world.permit(&plan).await;
 
-    let connection = connect_by(&network, &permit, &plan, &patient())
+    let mut connection = connect_by(&network, &permit, &plan, &patient())
         .await
         .unwrap();
     let cleared = world.clear(permit);

@@ -101,7 +101,7 @@ impl World {
     /// The whole way of one call.
     pub(super) async fn call(&self, plan: &Plan, limits: Limits) -> Sent {
         let permit = self.permit(plan).await;
-        let connection = connect(&permit, plan, &limits).await.unwrap();
+        let mut connection = connect(&permit, plan, &limits).await.unwrap();
         let cleared = self.clear(permit);
         connection.send(&cleared, Some(credential(plan))).await
     }
