@@ -58,9 +58,14 @@ impl Reading {
     pub(crate) async fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut ready = self.0.readable().await?;
-            if let Ok(read) = ready.try_io(|socket| socket.get_ref().read(into)) {
-                return read;
+            let Ok(read) = ready.try_io(|socket| socket.get_ref().read(into)) else {
+                continue;
+            };
+            // Fewer than were asked for: there are no more now (epoll(7)), and more will be told.
+            if read.as_ref().is_ok_and(|count| *count < into.len()) {
+                ready.clear_ready();
             }
+            return read;
         }
     }
 }

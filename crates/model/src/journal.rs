@@ -43,6 +43,8 @@ pub struct NotDurable {
 struct State {
     result: Option<Result<Receipt, NotDurable>>,
     waker: Option<Waker>,
+    /// Whether a thread sleeps until then; waking nobody is a system call too.
+    is_slept_on: bool,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +108,7 @@ impl Ticket {
             if let Some(result) = state.result.clone() {
                 return result;
             }
+            state.is_slept_on = true;
             state = self
                 .shared
                 .settled
@@ -138,9 +141,11 @@ impl Stub {
         let Some(shared) = self.0.take() else { return };
         let mut state = shared.lock();
         state.result = Some(result);
-        let waker = state.waker.take();
+        let (waker, is_slept_on) = (state.waker.take(), state.is_slept_on);
         drop(state);
-        shared.settled.notify_all();
+        if is_slept_on {
+            shared.settled.notify_all();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }

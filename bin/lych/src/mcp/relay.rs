@@ -87,7 +87,8 @@ pub(super) fn run(
         if at_daemon.input {
             down.fill(&daemon);
         }
-        if at_daemon.room {
+        // What has just come goes on without asking for room: there nearly always is, and a socket never keeps us.
+        if at_daemon.room || (from_client.input && !up.is_empty()) {
             // What a daemon that takes no more still says is passed on, until its end is read.
             up.drain(&daemon);
         }
