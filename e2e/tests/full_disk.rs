@@ -189,6 +189,61 @@ fn a_log_that_is_taken_away_stops_every_call_and_status_and_doctor_say_what_to_d
 }
 
 #[test]
+fn an_act_that_cannot_be_recorded_is_not_done() {
+    let gate = Gate::before(Target::start());
+    gate.apply("admission = \"ask\"\n");
+    let mut agent = Agent::open(&gate.world);
+    agent.call("GET", "/r/1");
+    let run = gate.only_run();
+    let vault = gate.world.home().vault();
+    let before = fs::read(&vault).expect("the vault");
+    let url = gate.target.url();
+    gate.world.write("config.toml", "admission = \"allow\"\n");
+    let (log, aside) = (gate.world.home().audit(), gate.world.folder().join("aside"));
+
+    fs::rename(&log, &aside).expect("a log that can be moved");
+
+    for args in [
+        &["vault", "add", "new", "--for", &url, "--from-stdin"][..],
+        &["vault", "rotate", "token", "--from-stdin"],
+        &["vault", "remove", "token"],
+        &["channels", "apply"],
+        &["allow", &run],
+    ] {
+        let said = gate.world.run_with(args, b"value-of-later").expect_code(1);
+        let why = "nothing was done, because it could not be recorded";
+        assert!(said.stderr.contains(why), "{args:?}: {}", said.stderr);
+    }
+
+    assert_eq!(fs::read(&vault).expect("the vault"), before);
+    let listed = gate.world.run(["channels", "list"]).expect_code(0);
+    assert!(listed.stdout.contains("api"), "{}", listed.stdout);
+    fs::rename(&aside, &log).expect("the log back");
+    let pending = gate.world.run(["pending"]).expect_code(0);
+    assert!(pending.stdout.contains(&run), "{}", pending.stdout);
+    drop(agent);
+}
+
+#[test]
+fn a_run_is_revoked_whatever_became_of_the_log() {
+    let gate = Gate::before(Target::start());
+    let mut agent = Agent::open(&gate.world);
+    assert_eq!(refused(&agent.call("GET", "/r/1")), None);
+    let run = gate.only_run();
+    let (log, aside) = (gate.world.home().audit(), gate.world.folder().join("aside"));
+
+    fs::rename(&log, &aside).expect("a log that can be moved");
+
+    let revoke = ["sessions", "revoke", &run, "--reason", "test"];
+    let said = gate.world.run(revoke);
+    assert!(said.stderr.contains("NOT recorded"), "{}", said.stderr);
+    let told = agent.call("GET", "/r/2");
+    assert_eq!(refused(&told), Some("revoked"), "{told:#}");
+    fs::rename(&aside, &log).expect("the log back");
+    drop(agent);
+}
+
+#[test]
 fn an_idle_daemon_says_within_seconds_that_its_log_is_gone() {
     let gate = Gate::before(Target::start());
     fs::remove_dir_all(gate.world.home().audit()).expect("a log that can be removed");

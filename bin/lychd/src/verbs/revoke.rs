@@ -85,6 +85,9 @@ fn no_id(error: impl ToString) -> Explain {
 /// Refuses a scope that names nothing, so that a mistyped id is not taken for a closed run.
 async fn known(daemon: &Arc<Daemon>, scope: &Scope) -> Result<(), Explain> {
     match scope {
+        // The gate knows every run that could still ask for something. Reading the log takes the longer the more
+        // there is of it, and where it cannot be read a run that is here would be called none.
+        Scope::Run { session } if daemon.gate.state_of(*session).is_some() => Ok(()),
         Scope::Run { session } => super::journals::session(daemon, *session).await.map(drop),
         Scope::Channel { channel } if !daemon.has_channel(channel) => Err(Explain::new(
             Exit::Usage,
