@@ -109,6 +109,45 @@ fn gone_after_a_lock(gate: &Gate) {
 }
 
 #[test]
+fn the_next_call_carries_the_secret_that_the_vault_was_given_last() {
+    let gate = Gate::before(Target::start());
+    let mut agent = Agent::open(&gate.world);
+    agent.call("GET", "/r/1");
+
+    let rotate = ["vault", "rotate", "token", "--from-stdin"];
+    drop(
+        gate.world
+            .run_with(rotate, b"canary-of-later")
+            .expect_code(0),
+    );
+    agent.call("GET", "/r/2");
+
+    let sent = gate.target.requests();
+    let sent: Vec<_> = sent
+        .iter()
+        .map(|request| request.header("authorization"))
+        .collect();
+    let first = format!("Bearer {SECRET}");
+    assert_eq!(sent, [Some(first.as_str()), Some("Bearer canary-of-later")]);
+}
+
+#[test]
+fn who_adds_a_secret_that_answers_are_not_cleaned_of_is_told_so() {
+    let gate = Gate::before(Target::start());
+    let url = gate.target.url();
+    let add = ["vault", "add", "short", "--for", &url, "--from-stdin"];
+    let rotate = ["vault", "rotate", "short", "--from-stdin"];
+    let told = |args: &[&str], value: &str| {
+        let finished = gate.world.run_with(args, value.as_bytes()).expect_code(0);
+        finished.stderr.contains("not cleaned of it")
+    };
+
+    assert!(told(&add, "seven-7"));
+    assert!(!told(&rotate, "eight--8"));
+    assert!(told(&rotate, "seven-7"));
+}
+
+#[test]
 fn a_daemon_that_crashes_leaves_no_core() {
     let gate = Gate::before(echoing());
     drop(gate.world.run(["down"]).expect_code(0));

@@ -150,8 +150,9 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
                 destinations: add.destinations,
                 header: Some(add.header),
             };
-            add.pin.ask(&mut Operator::connect(home)?, &request)?;
+            let changed = add.pin.ask(&mut Operator::connect(home)?, &request)?;
             ui::note(&format!("Secret {name} is sealed with where it may go."));
+            warn_if_short(&changed);
         }
         Vault::Rotate { name, source, pin } => {
             let value = source.read()?;
@@ -159,10 +160,11 @@ pub(crate) fn run(home: &Home, verb: Vault) -> Result<Exit, Explain> {
                 name: name.clone(),
                 value,
             };
-            pin.ask(&mut Operator::connect(home)?, &request)?;
+            let changed = pin.ask(&mut Operator::connect(home)?, &request)?;
             ui::note(&format!(
                 "Secret {name} has a new value. Revoke the old one where it was issued."
             ));
+            warn_if_short(&changed);
         }
         Vault::Passphrase { opener, pin } => {
             let request = Request::VaultOpener {
@@ -204,6 +206,15 @@ fn presence(home: &Home, args: &Presence) -> Result<Exit, Explain> {
         "Presence is `none`: nothing asks before authority is widened."
     });
     Ok(Exit::Done)
+}
+
+/// Says so where the daemon does not look for the secret in answers.
+fn warn_if_short(changed: &Value) {
+    if changed.get("looked_for") == Some(&Value::Bool(false)) {
+        ui::note(
+            "It is so short that it would be found in ordinary words: an answer that repeats it is not cleaned of it.",
+        );
+    }
 }
 
 fn list(home: &Home, json: bool) -> Result<Exit, Explain> {

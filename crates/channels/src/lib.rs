@@ -3,7 +3,8 @@
 //! The only room that opens outbound connections. A request is planned before anything happens
 //! ([`Policy::plan`]), connected under a permit ([`connect`]), and sent under a cleared one
 //! ([`Connection::send`]): a connection sends nothing without it. It follows no redirect, repeats nothing,
-//! keeps no connection, and reads no variable of its environment (no proxy, no certificate file, no key log).
+//! keeps a connection for a moment and for one run alone ([`Kept`]), and reads no variable of its environment
+//! (no proxy, no certificate file, no key log).
 //!
 //! # What a plan leaves to the agent
 //! A path below the channel's base, a query, headers that neither frame the message nor carry authority, and
@@ -46,5 +47,5 @@ pub use policy::{
     ResultKept,
 };
 pub use rules::{LogRules, OnLock, RunRules};
-pub use scrub::scrubbed;
+pub use scrub::{is_looked_for, scrubbed};
 pub use send::{Answer, Cut, NotSent, Sent};

@@ -16,6 +16,12 @@ use zeroize::Zeroizing;
 
 mod spelling;
 
+/// Tells whether a secret is looked for in answers. One of a few letters would be found in ordinary words.
+#[must_use]
+pub fn is_looked_for(secret: &Secret) -> bool {
+    secret.expose().len() >= SHORTEST
+}
+
 /// What is looked for.
 pub(crate) struct Scrub {
     /// Looked for in every mixture of [spellings](spelling).
@@ -55,12 +61,12 @@ impl Scrub {
         }
     }
 
-    /// Looks for this secret. One of a few letters would be found in ordinary words, and is not looked for.
+    /// Looks for this secret, if it [is one to look for](is_looked_for).
     pub(crate) fn of(secret: &Secret) -> Self {
-        let secret = secret.expose();
-        if secret.len() < SHORTEST {
+        if !is_looked_for(secret) {
             return Self::nothing();
         }
+        let secret = secret.expose();
         let mut forms = vec![
             hexadecimal(secret, |byte| format!("{byte:02x}")),
             hexadecimal(secret, |byte| format!("{byte:02X}")),
@@ -191,6 +197,16 @@ mod tests {
         let mut removed = 0;
         let out = scrub().clean(text.as_bytes().to_vec(), &mut removed);
         (String::from_utf8(out).unwrap(), removed)
+    }
+
+    #[test]
+    fn seven_letters_are_not_looked_for_and_eight_are() {
+        for (secret, looked_for) in [("s3cret7", false), ("s3cret-8", true)] {
+            let secret = Secret::new(secret.as_bytes().to_vec());
+
+            assert_eq!(is_looked_for(&secret), looked_for);
+            assert_eq!(Scrub::of(&secret).looks(), looked_for);
+        }
     }
 
     #[test]

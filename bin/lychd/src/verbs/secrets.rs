@@ -50,6 +50,7 @@ pub(super) async fn add(daemon: &Arc<Daemon>, by: &Operator, new: New) -> Result
         destinations.push(parsed);
     }
     let names = destinations.iter().map(ToString::to_string).collect();
+    let looked_for = channels::is_looked_for(&value);
     daemon.store.with(|_| ()).ok_or_else(|| closed(daemon))?;
     acted(
         daemon,
@@ -67,7 +68,16 @@ pub(super) async fn add(daemon: &Arc<Daemon>, by: &Operator, new: New) -> Result
         header: new.header,
     };
     let now = daemon.clock.now().wall;
-    change(daemon, by, |vault| vault.add(secret, now)).await
+    let changed = change(daemon, by, |vault| vault.add(secret, now)).await?;
+    Ok(told(changed, looked_for))
+}
+
+/// Adds to the answer whether an answer of the other side is cleaned of this secret.
+fn told(mut changed: Value, looked_for: bool) -> Value {
+    if let Some(fields) = changed.as_object_mut() {
+        fields.insert("looked_for".to_owned(), looked_for.into());
+    }
+    changed
 }
 
 pub(super) async fn rotate(
@@ -78,6 +88,7 @@ pub(super) async fn rotate(
 ) -> Result<Value, Explain> {
     let _turn = daemon.vault_turn.lock().await;
     let value = value_of(value)?;
+    let looked_for = channels::is_looked_for(&value);
     daemon.store.with(|_| ()).ok_or_else(|| closed(daemon))?;
     acted(
         daemon,
@@ -88,7 +99,8 @@ pub(super) async fn rotate(
     )
     .await?;
     let now = daemon.clock.now().wall;
-    change(daemon, by, |vault| vault.rotate(&name, value, now)).await
+    let changed = change(daemon, by, |vault| vault.rotate(&name, value, now)).await?;
+    Ok(told(changed, looked_for))
 }
 
 pub(super) async fn remove(
