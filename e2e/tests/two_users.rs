@@ -49,16 +49,36 @@ pub fn open_to_all(path: &std::path::Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("root may");
 }
 
-#[test]
-fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
-    let world = World::new();
-    let (Some(owner), Some(other)) = (User::make(&[]), User::make(&[])) else {
-        drop(writeln!(stdout(), "NOT RUN: this user cannot make others"));
-        return;
-    };
+/// Tries to attach to each of these processes and to open its memory; says of which it could, and first of a child.
+const ATTACH: &str = "
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+libc.ptrace.restype = ctypes.c_long
+SEIZE, READABLE = 0x4206, ['mem', 'environ', 'maps']
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(writer)
+    os.read(reader, 1)
+    os._exit(0)
+for pid in [child] + [int(one) for one in sys.argv[1:]]:
+    name = 'child' if pid == child else 'daemon'
+    if libc.ptrace(SEIZE, pid, 0, 0) == 0:
+        print(name, 'attached')
+    for part in READABLE:
+        try:
+            open(f'/proc/{pid}/{part}', 'rb').close()
+            print(name, part)
+        except OSError:
+            pass
+os.close(writer)
+os.waitpid(child, 0)
+";
+
+/// Has this user set a daemon up; none if he cannot start the programs where they were built.
+fn daemon_of(owner: &User, world: &World, key: &str) -> Option<String> {
     chown(world.folder(), Some(owner.uid()), Some(owner.uid())).expect("root may");
-    let key = world.folder().join("k");
-    let key = key.to_str().expect("UTF-8");
     let init = [
         "init",
         "--yes",
@@ -68,15 +88,56 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
         "--presence",
         "none",
     ];
-    let init = lych(&owner, &world, &init, b"");
+    let init = lych(owner, world, &init, b"");
     if init.stderr.contains("Permission denied") {
         drop(writeln!(
             stdout(),
             "NOT RUN: other users cannot start the programs where they were built"
         ));
-        return;
+        return None;
     }
     drop(init.expect_code(0));
+    let status = lych(owner, world, &["status", "--json"], b"")
+        .expect_code(0)
+        .json();
+    Some(status["daemon"]["pid"].as_u64().expect("a pid").to_string())
+}
+
+#[test]
+fn a_program_of_the_same_user_can_neither_attach_to_the_daemon_nor_open_its_memory() {
+    let world = World::new();
+    let Some(owner) = User::make(&[]) else {
+        drop(writeln!(stdout(), "NOT RUN: this user cannot make others"));
+        return;
+    };
+    let key = world.folder().join("k");
+    let Some(pid) = daemon_of(&owner, &world, key.to_str().expect("UTF-8")) else {
+        return;
+    };
+
+    let tried = python(&owner, &world, ATTACH, &[&pid]).expect_code(0);
+
+    // The child shows that this user may do it at all.
+    let could: Vec<&str> = tried.stdout.lines().collect();
+    assert_eq!(
+        could,
+        ["child attached", "child mem", "child environ", "child maps"]
+    );
+    drop(lych(&owner, &world, &["down"], b"").expect_code(0));
+}
+
+#[test]
+fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
+    let world = World::new();
+    let (Some(owner), Some(other)) = (User::make(&[]), User::make(&[])) else {
+        drop(writeln!(stdout(), "NOT RUN: this user cannot make others"));
+        return;
+    };
+    let key = world.folder().join("k");
+    let key = key.to_str().expect("UTF-8");
+    let Some(pid) = daemon_of(&owner, &world, key) else {
+        return;
+    };
     let add = [
         "vault",
         "add",
@@ -86,10 +147,6 @@ fn another_user_reaches_neither_files_nor_sockets_nor_memory_of_the_daemon() {
         "--from-stdin",
     ];
     drop(lych(&owner, &world, &add, SECRET.as_bytes()).expect_code(0));
-    let status = lych(&owner, &world, &["status", "--json"], b"")
-        .expect_code(0)
-        .json();
-    let pid = status["daemon"]["pid"].as_u64().expect("a pid").to_string();
     let home = world.home();
     let text = |path: std::path::PathBuf| path.to_str().expect("UTF-8").to_owned();
 

@@ -2,7 +2,7 @@
 
 use std::{io::Write, net::TcpListener, sync::Arc};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::{
     ServerConfig, ServerConnection, StreamOwned,
     crypto::ring,
@@ -25,8 +25,15 @@ pub(super) fn authority() -> Issuer {
 
 /// A server whose certificate is for `name`; it returns the request that it could read, if any.
 pub(super) fn server(issuer: &Issuer, name: &str) -> Server<Option<String>> {
+    certified(issuer, &params_for(name))
+}
+
+fn params_for(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).unwrap()
+}
+
+fn certified(issuer: &Issuer, params: &CertificateParams) -> Server<Option<String>> {
     let key = KeyPair::generate().unwrap();
-    let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, issuer).unwrap();
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -95,6 +102,23 @@ async fn a_certificate_for_another_host_is_refused_before_anything_is_sent() {
     let ca = authority();
     for name in ["127.0.0.2", "api.example.com"] {
         let server = server(&ca, name);
+        let plan = plan_for(&server, Some(&ca));
+
+        let error = refusal(&plan).await;
+
+        assert!(matches!(error, ConnectError::Tls { .. }), "{error}");
+        assert_eq!(server.end(), None, "no request may have been read");
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_outside_of_its_time_is_refused_before_anything_is_sent() {
+    let ca = authority();
+    let (mut past, mut future) = (params_for("127.0.0.1"), params_for("127.0.0.1"));
+    past.not_after = date_time_ymd(2020, 1, 1);
+    future.not_before = date_time_ymd(3000, 1, 1);
+    for params in [past, future] {
+        let server = certified(&ca, &params);
         let plan = plan_for(&server, Some(&ca));
 
         let error = refusal(&plan).await;
