@@ -7,7 +7,7 @@ use std::{
 
 use model::Exit;
 
-const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+pub(crate) const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
 const EXITS: [Exit; 9] = [
     Exit::Done,
@@ -29,13 +29,13 @@ struct Limit {
     file: String,
 }
 
-fn read(path: impl AsRef<Path>) -> String {
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
     let path = Path::new(ROOT).join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Returns the cells of every line of a Markdown table, heads and rulers included.
-fn rows(text: &str) -> Vec<Vec<String>> {
+pub(crate) fn rows(text: &str) -> Vec<Vec<String>> {
     text.lines()
         .filter_map(|line| line.strip_prefix('|')?.strip_suffix('|'))
         .map(|line| line.split('|').map(|cell| cell.trim().to_owned()).collect())

@@ -13,6 +13,8 @@ mod both_ends;
 #[cfg(test)]
 mod census;
 #[cfg(test)]
+mod construction;
+#[cfg(test)]
 mod crash;
 #[cfg(test)]
 mod disturbed;
@@ -68,6 +70,8 @@ mod separate;
 mod servers;
 #[cfg(test)]
 mod ship;
+#[cfg(test)]
+mod shown;
 #[cfg(test)]
 mod siege;
 #[cfg(test)]

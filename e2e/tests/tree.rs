@@ -7,9 +7,9 @@
 use std::{fs, path::Path, process::Command};
 
 /// A text file of the project, by its path from the root.
-struct Source {
-    path: String,
-    text: String,
+pub(crate) struct Source {
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 /// Files longer than a reader's patience, each with the reason why it is one file.
@@ -37,6 +37,9 @@ const MACHINE_WORDS: &[&str] = &[
     concat!("the brief", " says"),
 ];
 
+/// How the lines begin between which a merge left both sides.
+const MERGED: &[&str] = &[concat!("<<<<", "<<< "), concat!(">>>>", ">>> ")];
+
 /// Ways to send a signal. Killing a child by its handle (`Child::kill`) is one of them.
 const SIGNALS: &[&str] = &[
     concat!("pidfd_send", "_signal"),
@@ -60,7 +63,7 @@ const KILLERS: &[&str] = &[
 ];
 
 impl Source {
-    fn new(path: &str, text: &str) -> Self {
+    pub(crate) fn new(path: &str, text: &str) -> Self {
         Self {
             path: path.to_owned(),
             text: text.to_owned(),
@@ -72,7 +75,7 @@ impl Source {
     }
 
     /// Tells whether the file belongs to the product, as opposed to its tests and tools.
-    fn is_product(&self) -> bool {
+    pub(crate) fn is_product(&self) -> bool {
         let room = self.path.starts_with("crates/") || self.path.starts_with("bin/");
         room && self.path.contains("/src/") && !self.path.ends_with("tests.rs")
     }
@@ -86,14 +89,18 @@ impl Source {
     }
 
     /// Returns the lines of code in front of the file's own tests.
-    fn product_code(&self) -> impl Iterator<Item = (usize, String)> {
-        self.code()
-            .take_while(|(_, line)| !line.contains("#[cfg(test)]"))
+    pub(crate) fn product_code(&self) -> impl Iterator<Item = (usize, String)> {
+        self.code().take_while(|(_, line)| !begins_tests(line))
     }
 
-    fn at(&self, line: usize, what: &str) -> String {
+    pub(crate) fn at(&self, line: usize, what: &str) -> String {
         format!("{}:{line}: {what}", self.path)
     }
+}
+
+/// Tells whether a file's own tests begin here.
+pub(crate) fn begins_tests(line: &str) -> bool {
+    line.contains("#[cfg(test)]") || line.contains("#[cfg(all(test,")
 }
 
 /// Returns a line of Rust without its comment and without what stands between double quotes.
@@ -198,6 +205,17 @@ fn machine_words(source: &Source) -> Vec<String> {
         .collect()
 }
 
+/// Names what a merge left for somebody to decide.
+fn undecided(source: &Source) -> Vec<String> {
+    source
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| MERGED.iter().any(|mark| line.starts_with(mark)))
+        .map(|(index, _)| source.at(index + 1, "both sides of a merge"))
+        .collect()
+}
+
 fn signal_outside_supervise(source: &Source) -> Vec<String> {
     if !source.is_rust() || !source.is_product() || source.path.starts_with("crates/supervise/") {
         return Vec::new();
@@ -205,7 +223,7 @@ fn signal_outside_supervise(source: &Source) -> Vec<String> {
     let by_program = source
         .text
         .lines()
-        .take_while(|line| !line.contains("#[cfg(test)]"))
+        .take_while(|line| !begins_tests(line))
         .enumerate()
         .filter(|(_, line)| line.contains(KILLER))
         .map(|(index, _)| source.at(index + 1, KILLER));
@@ -237,7 +255,7 @@ fn killed_by_name(source: &Source) -> Vec<String> {
 }
 
 /// Returns every text file of the work tree that git tracks or would track.
-fn tree() -> Vec<Source> {
+pub(crate) fn tree() -> Vec<Source> {
     let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
     let listed = Command::new("git")
         .args([
@@ -303,6 +321,11 @@ fn nothing_is_a_stub_and_every_test_runs() {
 #[test]
 fn no_file_speaks_of_a_machine_or_of_how_it_was_written() {
     assert_eq!(breaches(machine_words), [""; 0]);
+}
+
+#[test]
+fn no_file_holds_both_sides_of_a_merge() {
+    assert_eq!(breaches(undecided), [""; 0]);
 }
 
 #[test]
@@ -388,6 +411,13 @@ fn a_path_of_one_machine_is_named_in_any_kind_of_file() {
     let text = concat!("see /wo", "rk/shared\n");
 
     assert_eq!(machine_words(&Source::new("README.md", text)).len(), 1);
+}
+
+#[test]
+fn both_sides_of_a_merge_are_named() {
+    let text = concat!("<<<<", "<<< HEAD\none\n====\nother\n>>>>", ">>> 1a2b\n");
+
+    assert_eq!(undecided(&Source::new("docs/limits.md", text)).len(), 2);
 }
 
 #[test]
