@@ -8,14 +8,19 @@ use std::{
     fs,
     io::{BufRead, BufReader},
     process::Stdio,
+    thread,
     time::Duration,
 };
 
 use model::Kind;
 use serde_json::{Value, json};
-use testkit::{Deadline, Held, Proof, Target, wait_for};
+use testkit::{Deadline, Held, Proof, Target, wait_for, wait_until};
 
-use crate::{agent::Agent, gate::Gate, operator::Line};
+use crate::{
+    agent::{Agent, refused},
+    gate::Gate,
+    operator::Line,
+};
 
 const CALLS: &str =
     "openat,write,pwrite64,fdatasync,fsync,rename,fallocate,ftruncate,unlink,statx,fstat,read";
@@ -245,4 +250,73 @@ fn prove_audit_daemon() {
     assert_eq!((unrecorded, lost, revocations_lost), (0, 0, 0));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(!received.is_empty() && !receipts.is_empty());
+}
+
+/// Tells whether a thread of the daemon is held by whoever follows it.
+fn is_held(daemon: &Held, thread: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/task/{thread}/stat", daemon.pid()));
+    // The state stands behind the name (proc(5)), which is ours and has no bracket.
+    stat.is_ok_and(|stat| stat.contains(") t "))
+}
+
+/// Returns why the agent's channel is shut, which the gate answers from memory.
+fn shut(agent: &mut Agent) -> Option<String> {
+    let id = agent.request("tools/call", &json!({"name": "channels", "arguments": {}}));
+    let answer = agent.answer(id, Deadline::usual()).expect("an answer");
+    let channel = &answer["result"]["structuredContent"]["channels"][0];
+    channel["closed"].as_str().map(str::to_owned)
+}
+
+#[test]
+fn while_the_disk_hangs_nothing_leaves_operators_look_and_a_revocation_holds_at_once() {
+    if sys::process::own_uid() != 0 {
+        eprintln!("NOT RUN: only root may follow a daemon that shuts itself to others");
+        return;
+    }
+    let gate = Gate::before(Target::start());
+    gate.close();
+    let daemon = gate.open_daemon();
+    let mut agent = Agent::open(&gate.world);
+    assert_eq!(refused(&agent.call("GET", "/r/1")), None);
+    let revoke = json!({"verb": "revoke", "reason": "test",
+        "scope": {"scope": "run", "session": gate.only_run()}});
+    let committer = committer(&daemon);
+    let hours = [
+        "-e".to_owned(),
+        "inject=fdatasync:delay_enter=3600000000".to_owned(),
+    ];
+    let mut strace = follow(&gate, &committer, &hours);
+
+    let call = agent.send("GET", "/r/2");
+    wait_until("the disk to hang", Deadline::usual(), || {
+        is_held(&daemon, &committer)
+    });
+    let mut line = Line::open(&gate.world);
+    let revoked = thread::spawn(move || line.say(&revoke));
+    wait_until("the gate to know", Deadline::usual(), || {
+        shut(&mut agent).as_deref() == Some("revoked")
+    });
+    drop(gate.world.run(["status"]).expect_code(0));
+    drop(gate.world.run(["sessions", "list"]).expect_code(0));
+    assert!(is_held(&daemon, &committer), "the disk hangs all the while");
+    assert_eq!(gate.target.count(), 1, "nothing leaves without its record");
+
+    // The disk goes on.
+    let mut end = gate.world.command("sh");
+    end.args(["-c", &format!("kill -TERM {}", strace.pid())]);
+    drop(
+        gate.world
+            .finish(&mut end, b"", Deadline::usual())
+            .expect_code(0),
+    );
+    strace.wait(Deadline::usual());
+    let revoked = revoked.join().expect("an answer");
+    assert!(revoked["done"]["seq"].is_u64(), "{revoked:#}");
+    let answer = agent.answer(call, Deadline::usual()).expect("an answer");
+    let withdrawn = &answer["result"]["structuredContent"]["withdrawn"];
+    assert_eq!(withdrawn["nothing_left"], true, "{answer:#}");
+    assert_eq!(refused(&agent.call("GET", "/r/3")), Some("revoked"));
+    assert_eq!(gate.target.count(), 1, "it left behind the revocation");
+    drop(agent);
+    drop(daemon);
 }
