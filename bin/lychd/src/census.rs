@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeMap, io, sync::Arc, time::Duration};
 
-use model::{ChildSeen, Clock, ConnectionId, Known, ProcessId, Wall};
+use model::{ChildSeen, Clock, ConnectionId, Known, ProcessId, Wall, hex};
 use sha2::{Digest, Sha256};
 use sys::{
     children::descendants,
@@ -156,10 +156,6 @@ fn inode(target: &[u8]) -> Option<u64> {
     matches!(kind, "pipe" | "socket")
         .then(|| number.parse().ok())
         .flatten()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

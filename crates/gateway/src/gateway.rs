@@ -174,11 +174,10 @@ impl Acts for Gateway {
             };
         };
         let inner = Arc::clone(&self.inner);
-        // A task of its own: whoever asked may go away, the call comes to its recorded end all the same.
-        let task = self
-            .inner
-            .tasks
-            .spawn(async move { act::http(&inner, who, call, request).await });
+        // A task of its own: whoever asked may go away, the call comes to its recorded end all the same. It is
+        // large, and in a box it is moved once.
+        let run = Box::pin(async move { act::http(&inner, who, call, request).await });
+        let task = self.inner.tasks.spawn(run);
         // The task ends early only with the daemon, whose next start records the call as unresolved.
         let unresolved = Ending::Unresolved {
             call,

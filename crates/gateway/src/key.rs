@@ -1,7 +1,7 @@
 //! The id a write carries to the remote side: derived from run and call, so that both sides can find it.
 
 use hmac::{Hmac, KeyInit, Mac};
-use model::{CallId, RequestKey, SessionId};
+use model::{CallId, RequestKey, SessionId, hex};
 use sha2::Sha256;
 
 /// Bytes of the code that are shown. 128 bits: nobody meets another's id by chance.
@@ -21,11 +21,8 @@ pub(crate) fn request_key(
     mac.update(&session.to_bytes());
     mac.update(&call.to_bytes());
     let code = mac.finalize().into_bytes();
-    let mut text = String::from("lych-");
-    for byte in code.iter().take(SHOWN) {
-        text.push_str(&format!("{byte:02x}"));
-    }
-    Some(RequestKey(text))
+    let shown = code.get(..SHOWN)?;
+    Some(RequestKey(format!("lych-{}", hex(shown))))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! make one for an earlier place.
 
 use ed25519_dalek::{Signature, VerifyingKey};
-use model::{Digest, EpochId, LogId, Seq, Wall};
+use model::{Digest, EpochId, LogId, Seq, Wall, hex};
 use serde::{Deserialize, Serialize};
 
 /// A signed pin of one commit.
@@ -57,7 +57,7 @@ impl Head {
             head,
             at,
             epoch,
-            signature: hex(signature),
+            signature: hex(&signature),
         }
     }
 
@@ -77,7 +77,7 @@ impl Head {
     pub fn decode(bytes: &[u8]) -> Result<Self, HeadError> {
         let head: Self = serde_json::from_slice(bytes).map_err(|_| HeadError::Form)?;
         // One spelling only, so that a changed byte never passes as another way to write the same.
-        let spelled = unhex(&head.signature).map(hex);
+        let spelled = unhex(&head.signature).map(|bytes| hex(&bytes));
         if head.schema == Self::SCHEMA
             && spelled.as_ref() == Some(&head.signature)
             && head.encode() == bytes
@@ -113,10 +113,6 @@ fn message(log: LogId, seq: Seq, head: Digest, at: Wall, epoch: EpochId) -> Vec<
         &epoch.to_bytes(),
     ]
     .concat()
-}
-
-fn hex(bytes: [u8; 64]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex(text: &str) -> Option<[u8; 64]> {

@@ -8,6 +8,7 @@ mod call;
 mod destination;
 mod fault;
 mod foreign;
+mod hex;
 mod home;
 mod id;
 mod journal;
@@ -25,6 +26,7 @@ pub use call::{CallState, Digest, RequestKey, Target, Unsettled, Withdrawal};
 pub use destination::{Destination, DestinationError};
 pub use fault::{Exit, Explain, Fault};
 pub use foreign::{Foreign, is_harmless};
+pub use hex::hex;
 pub use home::{Home, HomeError, Realm, Users};
 pub use id::{
     CallId, ChannelName, ConnectionId, EpochId, IdError, IncidentId, LogId, OperationName,

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, path::Path, sync::Arc};
 use age::x25519;
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::Mac;
-use model::{Destination, Digest, Secret, SecretName, Wall};
+use model::{Destination, Digest, Secret, SecretName, Wall, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use zeroize::Zeroizing;
@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::{
     VaultError,
     keys::{read_identity, text_of},
-    opener::{hex, keyed, unhex},
+    opener::{keyed, unhex},
 };
 
 pub(crate) struct Content {

@@ -13,7 +13,7 @@ use std::{
 
 use age::{DecryptError, scrypt, secrecy::SecretString, x25519};
 use hmac::{Hmac, KeyInit, Mac};
-use model::Secret;
+use model::{Secret, hex};
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
@@ -252,10 +252,6 @@ pub(crate) fn keyed(
     derive.update(purpose);
     let key = Zeroizing::new(<[u8; 32]>::from(derive.finalize().into_bytes()));
     Hmac::new_from_slice(key.as_slice()).map_err(|_| VaultError::Encrypt)
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn unhex(text: &[u8]) -> Option<[u8; 32]> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use channels::OnLock;
-use model::{Act, Exit, Explain, Fault, Foreign, Operator, Scope, Secret, SessionState};
+use model::{Act, Exit, Explain, Fault, Foreign, Operator, Scope, Secret, SessionState, hex};
 use serde_json::{Value, json};
 use vault::{Seed, Vault, WorkFactor};
 use wire::{
@@ -191,10 +191,6 @@ fn endorse(daemon: &Arc<Daemon>) -> Result<(), String> {
         .store
         .end_bootstrap(&daemon.home)
         .map_err(|error| error.to_string())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(super) async fn lock(daemon: &Arc<Daemon>, by: &Operator) -> Result<Value, Explain> {
