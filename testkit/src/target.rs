@@ -170,6 +170,18 @@ impl Target {
         self.shared.lock().requests.len()
     }
 
+    /// Returns how many connections were taken so far.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.shared.lock().accepted
+    }
+
+    /// Returns how many of them are open.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        self.shared.lock().open.len()
+    }
+
     /// Returns how many lookups were made.
     #[must_use]
     pub fn lookups(&self) -> usize {

@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use authz::Permit;
+use authz::{Cleared, Permit};
 use model::{ChannelName, SessionId};
 use tokio::time::Instant;
 
@@ -77,12 +77,17 @@ impl Kept {
     }
 
     /// Keeps the connection of a call that was answered, if the next one may have it.
-    pub async fn keep(&self, run: SessionId, connection: Connection<'_>) {
+    pub async fn keep(&self, run: SessionId, connection: Connection<'_>, cleared: &Cleared) {
         let Connection { plan, mut line, .. } = connection;
         if !plan.may_share() || !line.is_idle().await {
             return;
         }
         let mut idle = lock(&self.0);
+        // Looked at under the lock: whoever revokes cancels the calls first and closes what is kept then, so that it
+        // is either seen here or finds the connection.
+        if cleared.cancelled().is_cancelled() {
+            return;
+        }
         if idle.lines.len() >= MOST_KEPT {
             idle.lines.remove(0);
         }
@@ -105,6 +110,11 @@ impl Kept {
     /// Closes all.
     pub fn close(&self) {
         lock(&self.0).lines.clear();
+    }
+
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.0).lines.len()
     }
 
     fn take(&self, run: SessionId, plan: &Plan) -> Option<Line> {

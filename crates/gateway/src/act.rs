@@ -53,9 +53,8 @@ pub(crate) async fn http(
         sent = connection.send(&cleared, credential) => sent,
         () = given_up(&plan, &lost) => Sent::Broke { why: Unsettled::ClientLost, status: None },
     };
-    let is_answered = matches!(sent, Sent::Answered(_));
-    if is_answered && !cleared.cancelled().is_cancelled() {
-        kept.keep(who.session, connection).await;
+    if matches!(sent, Sent::Answered(_)) {
+        kept.keep(who.session, connection, &cleared).await;
     } else {
         // At once: what has not left yet is not to leave any more.
         drop(connection);

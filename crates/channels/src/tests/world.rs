@@ -90,6 +90,10 @@ impl World {
         self.gate.clear(permit).unwrap()
     }
 
+    pub(super) const fn run(&self) -> SessionId {
+        self.session
+    }
+
     pub(super) fn revoke(&self) {
         let session = self.session;
         drop(

@@ -6,6 +6,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod kept;
 mod world;
 
 use gateway::{Acts, Ending};

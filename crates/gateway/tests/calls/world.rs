@@ -104,10 +104,22 @@ idempotency = {{ header = "Idempotency-Key", window = "24h" }}
     let gateway = Gateway::new(gate.clone(), Arc::new(secrets), Limits::default());
     gateway.open(Arc::new(policy), Zeroizing::new([7; 32]));
     gate.unlocked(Vec::new());
-    let connection = ConnectionId::from_bytes([1; 10]);
+    let who = admit(&gate, 1);
+    World {
+        target,
+        memory,
+        gate,
+        gateway,
+        who,
+    }
+}
+
+/// Admits a run of its own; its connection and its client are told by `number`.
+pub(crate) fn admit(gate: &Gate, number: u8) -> Asker {
+    let connection = ConnectionId::from_bytes([number; 10]);
     let holder = ProcessId {
         boot_id: "boot".into(),
-        pid: 10,
+        pid: number.into(),
         start_ticks: 10,
         pidfd_inode: None,
     };
@@ -120,16 +132,9 @@ idempotency = {{ header = "Idempotency-Key", window = "24h" }}
             admission: "test".into(),
         })
         .unwrap();
-    let who = Asker {
+    Asker {
         session: admission.session,
         connection,
-    };
-    World {
-        target,
-        memory,
-        gate,
-        gateway,
-        who,
     }
 }
 
