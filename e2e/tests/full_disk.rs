@@ -175,6 +175,14 @@ fn a_log_that_is_taken_away_stops_every_call_and_status_and_doctor_say_what_to_d
         "{said}"
     );
     assert_eq!(revoke(&gate), Value::Null, "it holds, and is not on record");
+    for list in [
+        &["pending"][..],
+        &["sessions", "list"],
+        &["activity", "list"],
+    ] {
+        let said = gate.world.run(list).expect_code(1);
+        assert!(said.stderr.contains("LOG"), "{list:?}: {}", said.stderr);
+    }
 
     // The remedy: the folder back, the daemon again.
     fs::rename(&aside, &log).expect("the log back");

@@ -36,6 +36,7 @@ struct Index {
 
 impl Index {
     fn read(audit: &Audit) -> Result<Self, AuditError> {
+        is_there(audit)?;
         let mut index = Self::default();
         let mut scan = Scan::new(&audit.dir, audit.log_id(), Signatures::Unchecked);
         loop {
@@ -59,6 +60,13 @@ impl Index {
         }
         self.keys.note(header, record.body);
     }
+}
+
+/// A log that was taken away has no segments, and would pass for one in which nothing happened.
+fn is_there(audit: &Audit) -> Result<(), AuditError> {
+    let log = audit.dir.join("LOG");
+    let looked = std::fs::metadata(&log).map(drop);
+    looked.map_err(AuditError::io("find", log))
 }
 
 /// Opens bodies with the keys in memory, and with those that an unlocked vault can open.

@@ -63,6 +63,7 @@ impl Audit {
         (most, most_bytes): (usize, usize),
         wants: impl Fn(&Header) -> bool,
     ) -> Result<(Keys, Vec<Stored>), AuditError> {
+        super::is_there(self)?;
         let unreadable = AuditError::io("read the segments in", &self.dir);
         let mut parts = parts(&self.dir).map_err(unreadable)?;
         parts.reverse();

@@ -8,7 +8,7 @@ use std::{collections::VecDeque, ops::ControlFlow};
 use ledger::{CallFold, ReadError, Walked, parts, walk};
 use model::{CallId, Seq, SessionId};
 
-use super::{Index, Keys, Owner, calls};
+use super::{Index, Keys, Owner, calls, is_there};
 use crate::{Audit, AuditError, CallFilter, journals::Opener, writer::lock};
 
 /// Reads back from the end until `count` calls pass the filter, or the log begins.
@@ -17,6 +17,7 @@ pub(super) fn read(
     filter: &CallFilter,
     count: usize,
 ) -> Result<(Index, Vec<CallId>), AuditError> {
+    is_there(audit)?;
     let last = audit.head().map_or(0, |head| head.seq);
     let parts = parts(&audit.dir).map_err(AuditError::io("read the segments in", &audit.dir))?;
     let mut index = Index::default();
