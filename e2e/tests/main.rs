@@ -51,6 +51,8 @@ mod official_clients;
 #[cfg(test)]
 mod operator;
 #[cfg(test)]
+mod planted;
+#[cfg(test)]
 mod presence;
 #[cfg(test)]
 mod probe;

@@ -156,7 +156,7 @@ fn open(home: Home, notes: Notes, notices: Notices) -> Result<Daemon, String> {
         new_log,
         sizes: audit::Sizes::default(),
     };
-    let (audit, recovered) = Audit::open(options).map_err(|error| error.to_string())?;
+    let (audit, recovered) = Audit::open(options).map_err(|error| in_one_line(error.explain()))?;
     notes.say(&told(&recovered));
     if let Some(keys) = &bootstrap
         && let Err(error) = audit.endorse(keys)
@@ -240,6 +240,14 @@ async fn serve(
     // Answers that are on their way reach their readers; whoever does not read is not waited for.
     drop(tokio::time::timeout(END_OF_CONNECTION * 2, tasks.wait()).await);
     Ok(())
+}
+
+/// A start that fails ends its log with this line, and whoever started it is shown the last one.
+fn in_one_line(explain: Explain) -> String {
+    let why = explain.why.map(|why| format!(": {why}"));
+    let next = explain.next.map(|next| format!("; {next}"));
+    let [why, next] = [why, next].map(Option::unwrap_or_default);
+    format!("{}{why}{next}", explain.what)
 }
 
 fn told(recovered: &audit::Recovered) -> String {

@@ -46,11 +46,9 @@ impl Notes {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.append(true).create(true).mode(0o600);
+    sys::regular::open(path, &mut options)
 }
 
 /// Prints a line on stderr, if anybody is there to read it.

@@ -10,11 +10,12 @@ use ledger::{KeyErased, file_digest, key_file_of};
 use model::{
     Clock, Digest, Entry, EpochId, Journal, Kind, LogId, Receipt, Seq, SessionId, Ticket, Wall,
 };
-use sys::{durable, lock::Lock};
+use sys::{durable, lock::Lock, regular};
 
 use crate::{
     AuditError, Health, KeyUnwrap, Options, Recovered, Stats,
     commit::{Seen, Shared},
+    create,
     keyring::KeyRing,
     queue::{Content, Draft},
     recover, seal,
@@ -131,7 +132,7 @@ impl Audit {
     /// Tells whether somebody holds the key to this log's data keys; tried on that of the present daemon run.
     #[must_use]
     pub fn is_opened_by(&self, unwrap: &dyn KeyUnwrap) -> bool {
-        let file = std::fs::read(key_file_of(&self.dir, self.epoch));
+        let file = regular::read(&key_file_of(&self.dir, self.epoch), create::LONGEST_SMALL);
         file.is_ok_and(|file| unwrap.unwrap(&file).is_some())
     }
 
@@ -171,7 +172,7 @@ impl Audit {
     /// The run has no key file, the erasure could not be recorded, or the file could not be removed.
     pub fn erase(&self, session: SessionId) -> Result<Receipt, AuditError> {
         let path = key_file_of(&self.dir, session);
-        let file = std::fs::read(&path).map_err(|error| {
+        let file = regular::read(&path, create::LONGEST_SMALL).map_err(|error| {
             if error.kind() == std::io::ErrorKind::NotFound {
                 AuditError::NoKey(session)
             } else {

@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use sys::durable::{self, Reader};
+use sys::{
+    durable::{self, Reader},
+    regular,
+};
 
 /// A wrapped data key is under 300 bytes.
 const KEY_BYTES: u64 = 4096;
@@ -56,15 +59,12 @@ impl Ballast {
     }
 
     fn hold_one(self, path: &Path) -> io::Result<()> {
-        if fs::metadata(path).is_ok_and(|meta| meta.len() == self.len()) {
+        if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file() && meta.len() == self.len()) {
             return Ok(());
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .mode(Reader::Group.file_mode())
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true);
+        let file = regular::open(path, options.mode(Reader::Group.file_mode()))?;
         // Not synced: after a power cut it is held again.
         let reserved = durable::reserve(&file, self.len());
         if reserved.is_err() {
@@ -93,7 +93,7 @@ impl Ballast {
         }
         // No `create`: what is not there holds nothing.
         let held = self.files(dir).into_iter().find_map(|path| {
-            let file = OpenOptions::new().write(true).open(&path).ok()?;
+            let file = regular::open(&path, OpenOptions::new().write(true)).ok()?;
             Some((path, file))
         });
         let (held, mut file) = held.ok_or(io::ErrorKind::StorageFull)?;

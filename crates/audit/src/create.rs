@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
-use ledger::{Origin, SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
+use ledger::{Origin, SEGMENT_HEADER_LEN, SEGMENT_SIZE, SegmentHeader, segment_file};
 use model::{Clock, Digest};
-use sys::durable::{self, Reader};
+use sys::{
+    durable::{self, Reader},
+    regular,
+};
 
 use crate::{
     AuditError, NewLog,
     open::Sizes,
     segments::{activate_spare, prepare_spare},
 };
+
+/// Longer than `LOG` or a key file can be.
+pub(crate) const LONGEST_SMALL: u64 = 1 << 20;
 
 /// Makes the folders of a log. Only we write there; who may read is decided where the process begins.
 pub(crate) fn folders(dir: &Path) -> Result<(), AuditError> {
@@ -62,7 +68,7 @@ fn clear_leftover(dir: &Path) -> Result<(), AuditError> {
     if !is_there(&first)? {
         return Ok(());
     }
-    let bytes = std::fs::read(&first).map_err(AuditError::io("read", &first))?;
+    let bytes = regular::read(&first, SEGMENT_SIZE).map_err(AuditError::io("read", &first))?;
     let records = bytes.get(SEGMENT_HEADER_LEN..).unwrap_or_default();
     if records.iter().any(|byte| *byte != 0) {
         return Err(missing());

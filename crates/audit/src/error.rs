@@ -122,6 +122,11 @@ impl AuditError {
                 Fault::Operator,
                 "use the version that wrote the log",
             ),
+            Self::Io { source, .. } if source.kind() == io::ErrorKind::InvalidInput => (
+                Exit::Failed,
+                Fault::Operator,
+                "look at what stands there, and put the file back from a copy of the log",
+            ),
             Self::Io { .. } => (
                 Exit::Failed,
                 Fault::Operator,

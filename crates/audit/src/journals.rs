@@ -12,8 +12,8 @@ use model::{Act, Body, Digest, Kind, Known};
 use zeroize::Zeroizing;
 
 use crate::{
-    Audit, AuditError, CallFilter, CallView, KeyUnwrap, SessionView, keyring::DataKey, seal,
-    writer::lock,
+    Audit, AuditError, CallFilter, CallView, KeyUnwrap, SessionView, create, keyring::DataKey,
+    seal, writer::lock,
 };
 
 mod bodies;
@@ -153,7 +153,7 @@ impl<'a> Opener<'a> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|error| {
+    sys::regular::read(path, create::LONGEST_SMALL).map_err(|error| {
         if error.kind() == std::io::ErrorKind::NotFound {
             "its key was erased".to_owned()
         } else {

@@ -15,11 +15,14 @@ use std::{
 };
 
 use ledger::{
-    CARRIED, Calls, Certificate, Header, Place, Pruned, SegmentHeader, Sessions, VerifyOptions,
-    Walked, encode_frame, key_file_of, parts, segment_file, verify, walk,
+    CARRIED, Calls, Certificate, Header, Place, Pruned, SEGMENT_SIZE, SegmentHeader, Sessions,
+    VerifyOptions, Walked, encode_frame, key_file_of, parts, segment_file, verify, walk,
 };
 use model::{CallId, CallState, Kind, Receipt, Seq, SessionId, SessionState, Wall};
-use sys::durable::{self, Reader};
+use sys::{
+    durable::{self, Reader},
+    regular,
+};
 
 use crate::{Audit, AuditError, queue::Draft, recover::refuse, writer::lock};
 
@@ -110,7 +113,8 @@ pub(crate) fn finish(dir: &Path, pruned: Option<Pruned>) -> Result<(), AuditErro
     let Some(pruned) = pruned else {
         return Ok(());
     };
-    let certificate = std::fs::read(Certificate::path(dir, pruned.segment)).unwrap_or_default();
+    let certificate =
+        regular::read(&Certificate::path(dir, pruned.segment), SEGMENT_SIZE).unwrap_or_default();
     if ledger::file_digest(&certificate) != pruned.certificate {
         // Without it the kept segments could not be judged any more.
         return Ok(());
@@ -150,7 +154,10 @@ fn cut(dir: &Path, retention: &Retention) -> io::Result<Option<SegmentHeader>> {
 /// Returns a segment's header and the time of its first record.
 fn begins(dir: &Path, index: u64) -> io::Result<Option<(SegmentHeader, Wall)>> {
     let mut bytes = Vec::new();
-    let front = std::fs::File::open(segment_file(dir, index))?;
+    let front = regular::open(
+        &segment_file(dir, index),
+        std::fs::File::options().read(true),
+    )?;
     let len = u64::try_from(ledger::SEGMENT_HEADER_LEN).unwrap_or(0);
     io::Read::read_to_end(&mut io::Read::take(front, len), &mut bytes)?;
     let mut first = None;

@@ -65,7 +65,8 @@ pub(crate) fn open(options: &Options) -> Result<Opened, AuditError> {
             .ok_or_else(|| AuditError::NoLog(dir.clone()))?;
         create::new_log(dir, new, &*options.clock, options.sizes)?;
     }
-    let bytes = std::fs::read(&log).map_err(AuditError::io("read", &log))?;
+    let bytes =
+        sys::regular::read(&log, create::LONGEST_SMALL).map_err(AuditError::io("read", &log))?;
     let log_id = Origin::id(&bytes);
     let origin = Origin::decode(&bytes);
     let mut past = judge(dir, origin.as_ref().map(|origin| origin.root).ok())?;

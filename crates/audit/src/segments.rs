@@ -8,7 +8,10 @@ use std::{
 };
 
 use ledger::{SEGMENT_HEADER_LEN, SegmentHeader, segment_file};
-use sys::durable::{self, Reader};
+use sys::{
+    durable::{self, Reader},
+    regular,
+};
 
 /// Where segment bytes go; a file, or a faulty one in tests.
 pub(crate) trait Store: Send {
@@ -125,11 +128,7 @@ fn spare(dir: &Path) -> PathBuf {
 }
 
 fn open(path: &Path, create: bool) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(create)
-        .truncate(false)
-        .mode(Reader::Group.file_mode())
-        .open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create);
+    regular::open(path, options.mode(Reader::Group.file_mode()))
 }

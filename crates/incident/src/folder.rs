@@ -137,7 +137,7 @@ fn read_step(folder: &Path, files: &[String]) -> Result<Option<Stored>, Incident
         return Ok(None);
     };
     let path = folder.join(file);
-    let bytes = fs::read(&path).map_err(IncidentError::storage(&path))?;
+    let bytes = sys::regular::read(&path, LONGEST_STEP).map_err(IncidentError::storage(&path))?;
     let Ok(step) = serde_json::from_slice::<Step>(&bytes) else {
         // A torn write is no JSON; a form of a later version is, and must not pass for a torn one.
         return match serde_json::from_slice::<serde_json::Value>(&bytes) {
@@ -164,6 +164,9 @@ fn read_step(folder: &Path, files: &[String]) -> Result<Option<Stored>, Incident
     }))
 }
 
+/// A step holds what was seen of a whole machine.
+const LONGEST_STEP: u64 = 256 << 20;
+
 fn follows(folder: &Path, before: Option<&Stored>, stored: &Stored) -> Result<(), IncidentError> {
     if stored.step.previous == before.map(|before| before.sha256) {
         return Ok(());
@@ -187,7 +190,7 @@ pub(crate) fn anchor_file(step_file: &str) -> String {
 /// A torn anchor says nothing: the step is then anchored again.
 fn read_anchor(folder: &Path, step_file: &str) -> Result<Option<Anchor>, IncidentError> {
     let path = folder.join(anchor_file(step_file));
-    match fs::read(&path) {
+    match sys::regular::read(&path, LONGEST_STEP) {
         Ok(bytes) => Ok(parse(&bytes)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(IncidentError::storage(path)(error)),

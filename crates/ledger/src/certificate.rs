@@ -21,6 +21,7 @@ use model::{Digest, LogId, Seq};
 use crate::{
     bytes::{Fields, sha256},
     clear::Pruned,
+    regular,
     report::FirstBad,
     scan::{Stop, frame_at},
 };
@@ -170,10 +171,11 @@ fn name(segment: u64) -> String {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.len() > LONGEST_CERTIFICATE {
+    let bytes = regular::read(path, LONGEST_CERTIFICATE + 1)?;
+    if u64::try_from(bytes.len()).is_ok_and(|len| len > LONGEST_CERTIFICATE) {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
-    std::fs::read(path)
+    Ok(bytes)
 }
 
 /// Returns the numbers in the names of a folder's files that end like this; none if there is no folder.

@@ -14,6 +14,7 @@ mod keyfile;
 mod origin;
 mod pins;
 mod records;
+mod regular;
 mod report;
 mod scan;
 mod segment;

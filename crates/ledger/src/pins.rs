@@ -3,7 +3,12 @@
 //! A copy of `HEAD`, a receipt (`log_id`, `seq`, `id`), a verify report (`log_id`, `last_seq`, `head`), or an
 //! incident that holds such a report under `verify`.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
 
 use model::{Digest, LogId, Seq};
 use serde_json::Value;
@@ -35,7 +40,7 @@ impl Pins {
     /// Reads a pin from a file; one that cannot be used is kept and says so.
     pub(crate) fn add_file(&mut self, path: &Path) {
         let source = path.display().to_string();
-        let read = std::fs::read(path)
+        let read = front(path)
             .map_err(|error| error.to_string())
             .and_then(|bytes| {
                 parse(&bytes).ok_or_else(|| "it is no pin of a known form".to_owned())
@@ -113,6 +118,16 @@ impl Pins {
         self.pins.into_iter().map(judge).collect()
     }
 }
+
+/// Reads a file that a person named, which may be a pipe from another machine, up to what no pin needs.
+fn front(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(LONGEST).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Longer than an incident's report on a log.
+const LONGEST: u64 = 64 << 20;
 
 fn parse(bytes: &[u8]) -> Option<(LogId, Seq, Digest)> {
     let value: Value = serde_json::from_slice(bytes).ok()?;

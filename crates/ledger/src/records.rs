@@ -2,7 +2,6 @@
 
 use std::{
     collections::VecDeque,
-    fs::File,
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
@@ -14,6 +13,7 @@ use crate::{
     certificate::{Certificate, numbers},
     header::{FRAME_PREFIX, HEADER_LEN, Header, MAX_FRAME, frame_id},
     origin::Origin,
+    regular,
     scan::{Scan, Signatures, Step, Stop},
     segment::{CARRIED, Place, segment_file},
 };
@@ -74,7 +74,8 @@ impl Records {
     /// There is no readable `LOG`.
     pub fn open(dir: &Path) -> Result<Self, ReadError> {
         let path = dir.join("LOG");
-        let bytes = std::fs::read(&path).map_err(|source| ReadError::Log { path, source })?;
+        let bytes = regular::read(&path, regular::LONGEST_SMALL)
+            .map_err(|source| ReadError::Log { path, source })?;
         Ok(Self::of(dir, Origin::id(&bytes)))
     }
 
@@ -144,7 +145,7 @@ fn stored_at(dir: &Path, place: Place) -> Option<Stored> {
     } else {
         segment_file(dir, place.segment)
     };
-    let file = File::open(path).ok()?;
+    let file = regular::open(&path).ok()?;
     let mut prefix = [0; FRAME_PREFIX];
     file.read_exact_at(&mut prefix, place.offset).ok()?;
     let len = FRAME_PREFIX + usize::try_from(u32::from_be_bytes(prefix)).ok()?;

@@ -11,9 +11,10 @@ use crate::{
     head::{Head, HeadError},
     origin::{Origin, OriginError},
     pins::Pins,
+    regular,
     report::{FirstBad, PinResult, Report, TornTail, Verdict},
     scan::{Batch, End, Scan, Signatures, Step, Stop},
-    segment::{SEGMENT_HEADER_LEN, segment_file},
+    segment::{SEGMENT_HEADER_LEN, SEGMENT_SIZE, segment_file},
     tail::Tail,
     walk::parts,
 };
@@ -110,7 +111,7 @@ fn look<W: Witness>(
     for file in &options.pins {
         pins.add_file(file);
     }
-    let bytes = match std::fs::read(dir.join("LOG")) {
+    let bytes = match regular::read(&dir.join("LOG"), regular::LONGEST_SMALL) {
         Ok(bytes) => bytes,
         Err(error) => return Ok(Judged::without(without_log(dir, &error))),
     };
@@ -170,7 +171,7 @@ enum StoredHead {
 
 impl StoredHead {
     fn read(dir: &Path) -> Self {
-        match std::fs::read(dir.join("HEAD")) {
+        match regular::read(&dir.join("HEAD"), regular::LONGEST_SMALL) {
             Ok(bytes) => Head::decode(&bytes).map_or_else(Self::Malformed, Self::Read),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Self::Absent,
             Err(error) => Self::Unreadable(error),
@@ -224,7 +225,7 @@ fn is_unborn(dir: &Path) -> bool {
     }
     match parts(dir).as_deref() {
         Ok([]) => true,
-        Ok([0]) => std::fs::read(segment_file(dir, 0)).is_ok_and(|bytes| {
+        Ok([0]) => regular::read(&segment_file(dir, 0), 2 * SEGMENT_SIZE).is_ok_and(|bytes| {
             let mut records = bytes.iter().skip(SEGMENT_HEADER_LEN);
             records.all(|byte| *byte == 0)
         }),

@@ -11,9 +11,13 @@ use model::Seq;
 use crate::{
     certificate::{Certificate, numbers},
     header::{FRAME_PREFIX, HEADER_LEN, Header},
+    regular,
     scan::frame_at,
-    segment::{CARRIED, Place, SEGMENT_HEADER_LEN, SEGMENT_SIZE, segment_file},
+    segment::{CARRIED, Place, SEGMENT_HEADER_LEN, segment_file},
 };
+
+/// More than any part of a log takes.
+const LONGEST: u64 = 32 << 20;
 
 /// One record that was walked by.
 #[derive(Debug, Clone, Copy)]
@@ -60,9 +64,11 @@ pub fn walk(
     } else {
         segment_file(dir, part)
     };
-    let data = match std::fs::metadata(&path).map(|meta| meta.len()) {
-        Ok(len) if len > 2 * SEGMENT_SIZE => return Err(io::ErrorKind::FileTooLarge.into()),
-        Ok(_) => std::fs::read(&path)?,
+    let data = match regular::read(&path, LONGEST + 1) {
+        Ok(data) if u64::try_from(data.len()).is_ok_and(|len| len > LONGEST) => {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(data) => data,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };

@@ -5,7 +5,7 @@
 
 use std::{fs::File, io, ops::Range, os::unix::fs::FileExt, path::Path};
 
-use crate::{bytes::sha256, segment::SEGMENT_SIZE};
+use crate::{bytes::sha256, regular, segment::SEGMENT_SIZE};
 
 /// How much is read at first. Smaller, the calls to the kernel cost more than the cache saves.
 const USUAL: usize = 256 * 1024;
@@ -32,7 +32,7 @@ pub(crate) struct Window {
 impl Window {
     /// Opens a segment at `base`.
     pub(crate) fn open(path: &Path, base: usize) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = regular::open(path)?;
         if file.metadata()?.len() > SEGMENT_SIZE {
             return Err(io::ErrorKind::FileTooLarge.into());
         }

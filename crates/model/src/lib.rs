@@ -14,6 +14,7 @@ mod id;
 mod journal;
 mod known;
 mod launch;
+mod not_a_file;
 mod process;
 mod record;
 pub mod redact;
@@ -35,6 +36,7 @@ pub use id::{
 pub use journal::{Journal, NotDurable, Receipt, Stub, Ticket};
 pub use known::Known;
 pub use launch::{ChildSeen, LaunchRecord, LinkSeen};
+pub use not_a_file::NotAFile;
 pub use process::{ChainLink, ExeId, LinkRole, Operator, Presence, ProcessId, ProcessRef, Seen};
 pub use record::{Body, Denial, Entry, Kind, Lost, LostBasis, OutcomeBody, Scope, Seq};
 pub use secret::Secret;

@@ -10,6 +10,8 @@ use std::{
 
 use rustix::{fs::Mode, io::Errno};
 
+use crate::regular;
+
 /// Whether this process lets its group read what it shares.
 static GROUP_READS: AtomicBool = AtomicBool::new(false);
 
@@ -77,13 +79,16 @@ pub fn exchange(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<()> {
 
 fn beside(reader: Reader, path: &Path, bytes: &[u8]) -> io::Result<(File, PathBuf)> {
     let tmp = path.with_added_extension("tmp");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(reader.file_mode())
-        .custom_flags(libc::O_NOFOLLOW)
-        .open(&tmp)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    let mut file = regular::open(&tmp, options.mode(reader.file_mode())).map_err(|error| {
+        if error.kind() == io::ErrorKind::InvalidInput {
+            // Whoever reads this looks at `path`, and would find nothing wrong there.
+            let text = format!("{}: {error}", tmp.display());
+            return io::Error::new(error.kind(), text);
+        }
+        error
+    })?;
     file.write_all(bytes)?;
     Ok((file, tmp))
 }
@@ -159,7 +164,12 @@ fn is_named_by_number(file: &File, path: &Path) -> rustix::io::Result<bool> {
 /// The folder cannot be opened or synced; a new name in it may be gone after a crash.
 pub fn sync_folder_of(path: &Path) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
-    File::open(folder)?.sync_all()
+    OpenOptions::new()
+        .read(true)
+        // A named pipe there would be waited for.
+        .custom_flags(libc::O_DIRECTORY | libc::O_CLOEXEC)
+        .open(folder)?
+        .sync_all()
 }
 
 /// Makes sure that `folder` exists, is a real folder of ours and has mode 0700.

@@ -21,6 +21,7 @@ pub mod port;
 pub mod process;
 pub mod procfs;
 pub mod realm;
+pub mod regular;
 pub mod small_file;
 pub mod socket;
 pub mod spawn;

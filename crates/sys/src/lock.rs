@@ -9,6 +9,8 @@ use std::{
 
 use rustix::fs::{FlockOperation, flock};
 
+use crate::regular;
+
 /// A held lock; dropping it, or dying, gives it back.
 #[derive(Debug)]
 pub struct Lock {
@@ -18,16 +20,11 @@ pub struct Lock {
 /// Takes the lock at `path` without waiting.
 ///
 /// # Errors
-/// `WouldBlock` if somebody holds it; anything else is the file system's.
+/// `WouldBlock` if somebody holds it; `InvalidInput` if something else than a file stands there; anything else is the file system's.
 pub fn try_lock(path: &Path) -> io::Result<Lock> {
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags(libc::O_NOFOLLOW | libc::O_CLOEXEC)
-        .open(path)?;
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = regular::open(path, options.mode(0o600))?;
     flock(&file, FlockOperation::NonBlockingLockExclusive)?;
     Ok(Lock { _file: file })
 }

@@ -3,9 +3,11 @@
 use std::{
     fs::{File, Metadata, OpenOptions},
     io::{self, Read, Seek, SeekFrom},
-    os::unix::fs::{MetadataExt, OpenOptionsExt},
+    os::unix::fs::MetadataExt,
     path::Path,
 };
+
+use crate::regular;
 
 /// What a file says, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,16 +25,7 @@ pub struct SmallFile {
 /// its writer); `FileTooLarge` if it has more; anything else is the file system's.
 pub fn read(path: &Path, limit: u64) -> io::Result<SmallFile> {
     let (file, meta) = open(path)?;
-    let mut content = Vec::new();
-    // The size can change while we read, so the reading itself is bounded too.
-    file.take(limit.saturating_add(1))
-        .read_to_end(&mut content)?;
-    if u64::try_from(content.len()).unwrap_or(u64::MAX) > limit {
-        return Err(io::Error::new(
-            io::ErrorKind::FileTooLarge,
-            format!("larger than {limit} bytes"),
-        ));
-    }
+    let content = regular::bounded(file, limit)?;
     Ok(SmallFile {
         content,
         owner_uid: meta.uid(),
@@ -56,17 +49,8 @@ pub fn read_end(path: &Path, limit: u64) -> io::Result<SmallFile> {
 }
 
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC)
-        .open(path)?;
+    let file = regular::open_through_links(path, OpenOptions::new().read(true))?;
     let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file",
-        ));
-    }
     Ok((file, meta))
 }
 

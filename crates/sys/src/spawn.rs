@@ -21,6 +21,8 @@ use std::{
     ptr,
 };
 
+use crate::regular;
+
 /// A program to start on its own.
 #[derive(Debug, Clone)]
 pub struct Detached {
@@ -59,12 +61,11 @@ impl Detached {
             .read(true)
             .write(true)
             .open("/dev/null")?;
-        let log = OpenOptions::new()
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .custom_flags(libc::O_NOFOLLOW)
-            .open(&self.log)?;
+        let mut appending = OpenOptions::new();
+        appending.append(true).create(true).mode(0o600);
+        let log = regular::open(&self.log, &mut appending).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", self.log.display()))
+        })?;
         if let Some(user) = self.as_user {
             std::os::unix::fs::fchown(&log, Some(user.uid), Some(user.gid))?;
         }

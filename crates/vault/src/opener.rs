@@ -5,7 +5,7 @@
 //! who knows the public recipient can write one), so a comment line carries a MAC made with the key file.
 
 use std::{
-    fs::{self, File},
+    fs::File,
     io::{self, Read},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -187,21 +187,19 @@ fn read_key_file(path: &Path) -> Result<x25519::Identity, VaultError> {
         path: path.to_owned(),
         source,
     };
-    // Asked before opening, since opening a pipe without a writer would wait for one.
-    match fs::metadata(path) {
-        Ok(meta) if !meta.is_file() => return Err(fault(KeyFileFault::NotAFile)),
-        Ok(_) => {}
+    // A person keeps it where he likes, and may have put a link to it here.
+    let opened = sys::regular::open_through_links(path, File::options().read(true));
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            return Err(fault(KeyFileFault::NotAFile));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(fault(KeyFileFault::Missing));
         }
         Err(error) => return Err(io(error)),
-    }
-    let file = File::open(path).map_err(io)?;
-    // Asked again of the open file: what the name stands for may have changed.
+    };
     let meta = file.metadata().map_err(io)?;
-    if !meta.is_file() {
-        return Err(fault(KeyFileFault::NotAFile));
-    }
     if meta.uid() != 0 && meta.uid() != sys::process::own_uid() {
         return Err(fault(KeyFileFault::ForeignOwner));
     }

@@ -1,7 +1,7 @@
 //! An open vault: what it holds can be used and changed; every change is on disk before it counts.
 
 use std::{
-    fs, io,
+    io,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -405,23 +405,20 @@ fn not_opened(error: &age::DecryptError, path: &Path) -> VaultError {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, VaultError> {
-    let bytes = fs::read(path).map_err(|source| {
-        if source.kind() == io::ErrorKind::NotFound {
-            return VaultError::Missing(path.to_owned());
-        }
-        VaultError::Io {
-            doing: "read",
-            path: path.to_owned(),
-            source,
-        }
-    })?;
-    if bytes.len() > LARGEST_FILE {
-        return Err(VaultError::Corrupt {
-            path: path.to_owned(),
+    let path = path.to_owned();
+    match sys::regular::read(&path, LARGEST_FILE) {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(VaultError::Missing(path)),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(VaultError::Corrupt {
+            path,
             why: "it is larger than any vault",
-        });
+        }),
+        Err(source) => Err(VaultError::Io {
+            doing: "read",
+            path,
+            source,
+        }),
     }
-    Ok(bytes)
 }
 
 /// Tells whether there is such a file. One that cannot be looked at is not absent: another would be put over it.
@@ -489,4 +486,4 @@ const FRAMING: [&str; 9] = [
 const LONGEST_VALUE: usize = 16 * 1024;
 
 /// Some thousand secrets of the longest kind; a planted file must not fill the memory.
-const LARGEST_FILE: usize = 64 << 20;
+const LARGEST_FILE: u64 = 64 << 20;

@@ -19,7 +19,7 @@ use std::{
 use ledger::Head;
 use model::{Clock, Exit, Explain, Fault, Home, Kind, Seq, Wall};
 use serde::{Deserialize, Serialize};
-use sys::{clock::SystemClock, durable};
+use sys::{clock::SystemClock, durable, regular, small_file};
 
 use super::{Place, known, refused};
 use crate::ui;
@@ -40,7 +40,7 @@ pub(crate) struct Copied {
 
 /// Returns the newest copy outside; none if there never was one.
 pub(crate) fn newest(home: &Home) -> Option<Copied> {
-    serde_json::from_slice(&fs::read(note(home)).ok()?).ok()
+    serde_json::from_slice(&read(&note(home)).ok()?).ok()
 }
 
 fn note(home: &Home) -> PathBuf {
@@ -121,7 +121,7 @@ impl Copy {
     /// Copies what is new, and returns the record that the copy reaches to; none if nothing is new.
     fn update(&mut self) -> Result<Option<Seq>, Explain> {
         let path = self.dir.join("HEAD");
-        let head = fs::read(&path).map_err(|error| refused("read", &path, &error))?;
+        let head = read(&path).map_err(|error| refused("read", &path, &error))?;
         if self.head.as_ref() == Some(&head) {
             return Ok(None);
         }
@@ -138,7 +138,7 @@ impl Copy {
         for folder in ["", "seg", "keys", "pruned"] {
             durable::private_folder(&to.join(folder)).map_err(writing)?;
         }
-        if let Ok(log) = fs::read(to.join("LOG"))
+        if let Ok(log) = read(&to.join("LOG"))
             && ledger::Origin::id(&log) != parsed.log_id
         {
             return Err(another(to, "the copy there is of another log"));
@@ -173,12 +173,12 @@ fn append(dir: &Path, to: &Path, part: u64, copied: usize) -> Result<usize, Expl
         ledger::segment_file(dir, part),
         ledger::segment_file(to, part),
     );
-    let new = File::open(&from)
+    let new = regular::open(&from, File::options().read(true))
         .and_then(|file| behind(&file, copied))
         .map_err(|error| refused("read", &from, &error))?;
     let now = copied + used(&new);
     let write = || {
-        let copy = File::options().write(true).open(&there)?;
+        let copy = regular::open(&there, File::options().write(true))?;
         copy.write_all_at(new.get(..used(&new)).unwrap_or_default(), wide(copied))?;
         copy.set_len(wide(now + ZEROS))?;
         copy.sync_all()
@@ -209,12 +209,12 @@ fn wide(number: usize) -> u64 {
 fn segment(dir: &Path, to: &Path, part: u64, growing: bool) -> Result<usize, Explain> {
     let from = ledger::segment_file(dir, part);
     let there = ledger::segment_file(to, part);
-    let before = match fs::read(&there) {
+    let before = match read(&there) {
         Ok(before) => before,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(refused("read", &there, &error)),
     };
-    let mut now = fs::read(&from).map_err(|error| refused("read", &from, &error))?;
+    let mut now = read(&from).map_err(|error| refused("read", &from, &error))?;
     if growing {
         now.truncate((used(&now) + ZEROS).min(now.len()));
     }
@@ -246,6 +246,14 @@ fn used(bytes: &[u8]) -> usize {
         .map_or(0, |at| at + 1)
 }
 
+/// Reads a file of a log or of its copy.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    small_file::read(path, LONGEST).map(|file| file.content)
+}
+
+/// More than any file of a log takes.
+const LONGEST: u64 = 32 << 20;
+
 fn another(there: &Path, why: &str) -> Explain {
     Explain::new(
         Exit::Negative,
@@ -259,8 +267,8 @@ fn another(there: &Path, why: &str) -> Explain {
 /// Copies a file that never changes. One that did change here is not copied over what it was.
 fn once_for_all(dir: &Path, to: &Path, name: &Path) -> Result<(), Explain> {
     let (from, there) = (dir.join(name), to.join(name));
-    let bytes = fs::read(&from).map_err(|error| refused("read", &from, &error))?;
-    match fs::read(&there) {
+    let bytes = read(&from).map_err(|error| refused("read", &from, &error))?;
+    match read(&there) {
         Ok(before) if before == bytes => Ok(()),
         Ok(_) => Err(another(
             &there,

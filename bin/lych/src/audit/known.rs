@@ -13,14 +13,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sys::clock::SystemClock;
 
+use super::copy;
+
 fn file(home: &Home) -> PathBuf {
     home.known("id")
 }
 
 /// Returns the id of the log that was seen here first.
 pub(super) fn log(home: &Home) -> Option<LogId> {
-    let text = std::fs::read_to_string(file(home)).ok()?;
-    text.trim().parse().ok()
+    let text = copy::read(&file(home)).ok()?;
+    String::from_utf8(text).ok()?.trim().parse().ok()
 }
 
 /// Remembers a log's id; if that cannot be written, the next verification is the first again.
@@ -45,7 +47,7 @@ fn verified_file(home: &Home) -> PathBuf {
 
 /// Returns the newest verification; none if there never was one.
 pub(crate) fn verified(home: &Home) -> Option<Verified> {
-    serde_json::from_slice(&std::fs::read(verified_file(home)).ok()?).ok()
+    serde_json::from_slice(&copy::read(&verified_file(home)).ok()?).ok()
 }
 
 /// Remembers that the log was verified. Where that cannot be written, as on a machine that never saw us, the

@@ -12,7 +12,7 @@ use crate::ui;
 /// Prints `HEAD` as it is, so that it can be redirected into a file and used as a pin.
 pub(super) fn head(home: &Home, place: &Place) -> Result<Exit, Explain> {
     let path = place.of(home).join("HEAD");
-    let bytes = std::fs::read(&path).map_err(|error| refused("read", &path, &error))?;
+    let bytes = copy::read(&path).map_err(|error| refused("read", &path, &error))?;
     let head = ledger::Head::decode(&bytes).map_err(|error| refused("use", &path, &error))?;
     ui::data(&String::from_utf8_lossy(&bytes))?;
     ui::note(&match copy::newest(home) {

@@ -234,7 +234,7 @@ fn silent(home: &Home, path: &Path, error: &io::Error) -> Explain {
 
 /// Returns the last line of a file, shown so that it cannot act on a terminal.
 fn last_line(path: &Path) -> Option<Foreign> {
-    let mut file = fs::File::open(path).ok()?;
+    let mut file = sys::regular::open(path, fs::File::options().read(true)).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL)))
         .ok()?;

@@ -5,8 +5,9 @@
 
 use std::{collections::BTreeSet, fs::OpenOptions, io, path::Path};
 
-use ledger::{End, TailRepaired, file_digest, segment_file};
+use ledger::{End, SEGMENT_SIZE, TailRepaired, file_digest, segment_file};
 use model::Digest;
+use sys::regular;
 
 use crate::{AuditError, ballast::Ballast};
 
@@ -19,7 +20,7 @@ pub(super) fn repair(
     if let Some(tail) = &end.tail {
         let segment = segment_file(dir, end.at.segment);
         let cut = keep(dir, end, tail.range.end).and_then(|()| {
-            let file = OpenOptions::new().write(true).open(&segment)?;
+            let file = regular::open(&segment, OpenOptions::new().write(true))?;
             // Behind the copy: swapped, a crash would lose the bytes.
             file.set_len(end.at.offset)?;
             file.sync_all()
@@ -34,7 +35,7 @@ pub(super) fn repair(
 
 /// Copies the tail to quarantine.
 fn keep(dir: &Path, end: &End, to: u64) -> io::Result<()> {
-    let bytes = std::fs::read(segment_file(dir, end.at.segment))?;
+    let bytes = regular::read(&segment_file(dir, end.at.segment), SEGMENT_SIZE)?;
     let from = usize::try_from(end.at.offset).unwrap_or(usize::MAX);
     let to = usize::try_from(to).unwrap_or(usize::MAX).min(bytes.len());
     let tail = bytes.get(from..to).unwrap_or_default();

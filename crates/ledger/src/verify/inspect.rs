@@ -18,6 +18,7 @@ use crate::{
     head::signature_is_by,
     keyfile::{KeyClear, key_file_of},
     pins::Pins,
+    regular,
     report::{Checked, FirstBad, OpenAttempt, PinUse, Prune, Repair, StructureFinding, Unendorsed},
     scan::{Batch, Record},
     structure::Structure,
@@ -272,7 +273,10 @@ impl Inspection {
             seq: Some(record.header.seq),
             what: what.to_owned(),
         };
-        match (std::fs::read(key_file_of(&self.dir, &name)), session) {
+        match (
+            regular::read(&key_file_of(&self.dir, &name), regular::LONGEST_SMALL),
+            session,
+        ) {
             (Ok(bytes), _) if sha256(&[&bytes]) == digest.to_bytes() => {
                 self.checked.key_files += 1;
             }
