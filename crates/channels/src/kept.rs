@@ -26,7 +26,7 @@ use crate::{
 const KEPT_FOR: Duration = Duration::from_secs(3);
 
 /// How many are kept at once; beyond that the oldest goes.
-const MOST_KEPT: usize = 64;
+pub(crate) const MOST_KEPT: usize = 64;
 
 /// The connections that are kept. Clones share them.
 #[derive(Clone, Default)]

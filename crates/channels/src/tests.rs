@@ -3,6 +3,7 @@
 mod draft;
 mod echo;
 mod http;
+mod kept;
 mod network;
 mod plan;
 mod server;

@@ -308,6 +308,7 @@ async fn a_call_that_is_revoked_before_sending_sends_nothing() {
         matches!(sent, Sent::HandedBack(NotSent::Cancelled)),
         "{sent:?}"
     );
+    drop(connection);
     assert_eq!(server.end(), b"");
 }
 

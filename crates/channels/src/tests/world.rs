@@ -11,8 +11,8 @@ use std::{
 
 use authz::{Ask, Cleared, Gate, Newcomer, Permit};
 use model::{
-    CallId, ConnectionId, Digest, Entry, Foreign, Journal, LogId, ProcessId, Receipt, RequestKey,
-    Scope, Secret, SessionId, Ticket,
+    CallId, ConnectionId, Digest, Entry, Foreign, Journal, LogId, OutcomeBody, ProcessId, Receipt,
+    RequestKey, Scope, Secret, SessionId, Ticket,
 };
 
 use crate::{Credential, HttpAsk, Limits, Plan, Policy, Seal, Sent, connect};
@@ -92,6 +92,16 @@ impl World {
 
     pub(super) const fn run(&self) -> SessionId {
         self.session
+    }
+
+    /// Ends an answered call, so that it is no longer under way.
+    pub(super) fn settle(&self, cleared: Cleared) {
+        let answered = OutcomeBody::Answered {
+            status: 200,
+            delivered: None,
+            remote_id: None,
+        };
+        drop(self.gate.settle(cleared, answered));
     }
 
     pub(super) fn revoke(&self) {
