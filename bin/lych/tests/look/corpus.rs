@@ -94,6 +94,8 @@ impl<'a> Play<'a> {
         if kind.id != "K19" {
             stage.record(&subject, twin.as_ref(), kind.id == "K18");
         }
+        let named = named_in_pid_file(kind, &subject, twin.as_ref());
+        assert_eq!(stage.pid_file(), named, "{} ({})", kind.id, kind.what);
         match kind.end {
             End::Crash => subject.crash(),
             End::KillServer => subject.kill_server(),
@@ -200,6 +202,16 @@ impl<'a> Play<'a> {
         verdict(report, pid) == kind.verdict.0
             && kind.also.is_none_or(also)
             && (kind.id != "K09" || acts())
+    }
+}
+
+/// Whom the pid file that all servers of a stage share names once all have entered.
+fn named_in_pid_file(kind: &Kind, subject: &Troupe, twin: Option<&Troupe>) -> Option<u32> {
+    match kind.style {
+        "flag:--pid-file" => twin.map(|twin| twin.pid("server")),
+        "flag:--pid-file-once" => Some(subject.pid("server")),
+        "stale-pid-file" => Some(subject.pid("innocent")),
+        _ => None,
     }
 }
 

@@ -64,6 +64,12 @@ impl Stage {
         self.folder.path().join(name)
     }
 
+    /// Whom the pid file names that the servers of this folder share.
+    pub(crate) fn pid_file(&self) -> Option<u32> {
+        let text = fs::read_to_string(self.path("server.pid")).ok()?;
+        text.trim().parse().ok()
+    }
+
     /// Configures the server that plays of this style start, and the one it starts in turn.
     pub(crate) fn configure(&self, style: &str) {
         let server = self.path("server.py").display().to_string();
@@ -77,6 +83,7 @@ impl Stage {
         let lines = match style.split_once(':').unwrap_or((style, "")) {
             ("flag", flag) => vec![own(flag)],
             ("probe", _) => vec![own("--mute")],
+            ("stale-pid-file", _) => vec![own("--pid-file-once")],
             ("token", _) => vec![own("--token=hunter2")],
             ("unread", _) => vec![own("--deaf")],
             ("listener", _) => vec![own("--listen")],

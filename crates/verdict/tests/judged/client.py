@@ -1,4 +1,5 @@
 """A client that starts its servers in one of the ways real clients do, says who they are, and waits."""
+import contextlib
 import ctypes
 import os
 import pty
@@ -119,6 +120,18 @@ def main(style):
         if style == "two":
             server.stdin.close()
             server.stdout.close()
+    elif style == "siblings":
+        # One client, two threads of work, the same line twice.
+        server = pipes_kept()
+        say("other", pipes_kept().pid)
+    elif style == "stale-pid-file":
+        # Whoever the file named is gone, and its number has another holder, who is nobody's server.
+        line = "setsid python3 %s/helper.py </dev/null >/dev/null 2>&1 & echo $!" % FOLDER
+        innocent = subprocess.check_output(["sh", "-c", line]).decode().strip()
+        say("innocent", innocent)
+        with contextlib.suppress(FileExistsError), open(os.path.join(FOLDER, "server.pid"), "x") as place:
+            place.write(innocent)
+        server = pipes(SERVER + ["--pid-file-once"])
     elif style == "wrapper-killed":
         wrapper = pipes(["sh", "-c", " ".join(SERVER) + "; true"])
         (inner,) = below(wrapper.pid)

@@ -22,6 +22,15 @@ if "--rename" in sys.argv:
     with open("/proc/self/comm", "w") as comm:
         comm.write("innocent")
 
+if "--pid-file" in sys.argv or "--pid-file-once" in sys.argv:
+    # One for all that are started from this folder, as real ones have it: the last to come stands in it, or the first to have come.
+    once = os.O_EXCL if "--pid-file-once" in sys.argv else os.O_TRUNC
+    try:
+        place = os.open(os.path.join(os.path.dirname(__file__), "server.pid"), os.O_WRONLY | os.O_CREAT | once)
+        os.write(place, b"%d\n" % os.getpid())
+        os.close(place)
+    except FileExistsError:
+        pass
 if "--ticking" in sys.argv:
     import threading
     import time

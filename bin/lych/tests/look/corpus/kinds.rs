@@ -284,6 +284,52 @@ pub(super) const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        id: "K21",
+        what: "one client, one command line twice",
+        style: "siblings",
+        end: End::Nothing,
+        verdict: ("LIVE", "proven"),
+        twin: Twin::Beside("other"),
+        ..PLAIN
+    },
+    Kind {
+        id: "K21",
+        what: "two clients, one pid file, which names the other's server",
+        style: "flag:--pid-file",
+        end: End::Nothing,
+        verdict: ("LIVE", "proven"),
+        ..PLAIN
+    },
+    Kind {
+        id: "K21",
+        what: "left over, and the pid file names its living twin",
+        style: "flag:--pid-file",
+        ..PLAIN
+    },
+    Kind {
+        id: "K21",
+        what: "left over, and the pid file names it, not its living twin",
+        style: "flag:--pid-file-once",
+        ..PLAIN
+    },
+    Kind {
+        id: "K21",
+        what: "left over, and the number in the pid file has another holder",
+        style: "stale-pid-file",
+        ..PLAIN
+    },
+    Kind {
+        id: "K21",
+        what: "the other holder of the number in a pid file",
+        style: "stale-pid-file",
+        subject: "innocent",
+        end: End::Nothing,
+        verdict: ("", ""),
+        twin: Twin::Beside("server"),
+        stranger: "",
+        ..PLAIN
+    },
+    Kind {
         id: "K22",
         what: "client gone before the first word",
         style: "probe",
