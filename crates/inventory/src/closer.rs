@@ -12,15 +12,19 @@ use crate::{
     Access, Activity, Closer, Descriptor, Look, Snapshot, Source, Target,
     crew::{self, Memory},
     descriptor::numbered,
+    named,
     pass::{entry, why},
     tcp, waits,
 };
 
 /// Looks closer at these processes of `snapshot`, which gets their full identities too.
 ///
+/// If one has a named pipe for its input or output, whoever else holds that is found, and looked at closer as well.
 /// One that has ended since, or whose number another process has now, keeps what was seen of it. One whose
 /// memory the kernel does not answer for is looked at without it.
 pub fn closer<S: Source>(source: &S, snapshot: &mut Snapshot, pids: &BTreeSet<u32>) {
+    let holders = named::find(source, snapshot, pids);
+    let pids = &(pids | &holders);
     let wanted: BTreeMap<u32, Wanted> = pids
         .iter()
         .filter_map(|pid| Some((*pid, wanted(snapshot, *pid)?)))

@@ -21,9 +21,21 @@ pub struct Descriptor {
     /// When its timer goes off, if it is one that was set; seen by a closer look only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wakes_in_ms: Option<u64>,
+    /// Which named pipe it is open on, if it is on one that a process was seen to have for its input or output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub named_pipe: Option<NamedPipe>,
     /// What it is open on.
     #[serde(flatten)]
     pub target: Target,
+}
+
+/// A named pipe, whatever names it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NamedPipe {
+    /// The file system it is in.
+    pub device: u64,
+    /// Its number there.
+    pub inode: u64,
 }
 
 /// How a descriptor was opened.
@@ -115,6 +127,15 @@ impl From<sys::procfs::Access> for Access {
     }
 }
 
+impl From<sys::procfs::NamedPipe> for NamedPipe {
+    fn from(pipe: sys::procfs::NamedPipe) -> Self {
+        Self {
+            device: pipe.device,
+            inode: pipe.inode,
+        }
+    }
+}
+
 impl From<RawDescriptor> for Descriptor {
     fn from(raw: RawDescriptor) -> Self {
         Self {
@@ -123,6 +144,7 @@ impl From<RawDescriptor> for Descriptor {
             close_on_exec: None,
             locked: false,
             wakes_in_ms: None,
+            named_pipe: None,
             target: target(&raw.target),
         }
     }

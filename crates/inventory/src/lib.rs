@@ -8,6 +8,7 @@
 mod closer;
 mod crew;
 mod descriptor;
+mod named;
 mod pass;
 mod portable;
 mod process;
@@ -20,7 +21,7 @@ mod waits;
 mod wires;
 
 pub use closer::closer;
-pub use descriptor::{Access, Descriptor, Target};
+pub use descriptor::{Access, Descriptor, NamedPipe, Target};
 pub use pass::take;
 pub use portable::{LSOF, Listing, PS, parse_portable, take_portable};
 pub use process::{Closer, Process, Unreadable};

@@ -179,6 +179,13 @@ impl Process {
         self.open().find(|descriptor| descriptor.fd == fd)
     }
 
+    pub(crate) fn descriptor_mut(&mut self, fd: u32) -> Option<&mut Descriptor> {
+        let Known::Yes(open) = &mut self.descriptors else {
+            return None;
+        };
+        open.iter_mut().find(|descriptor| descriptor.fd == fd)
+    }
+
     /// Returns the arguments, none where they could not be read.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.command.value().into_iter().flatten().map(Foreign::raw)

@@ -3,7 +3,10 @@
 use model::Wall;
 use serde::{Deserialize, Serialize};
 
-use crate::{Pipe, Process, Socket, TcpSocket, UdpSocket, Unreadable, portable};
+use crate::{
+    Access, Holder, NamedPipe, Pipe, Process, Socket, TcpSocket, UdpSocket, Unreadable, named,
+    portable,
+};
 
 /// The version of the form that this code writes.
 pub const SCHEMA: &str = "lych.snapshot/v1";
@@ -85,12 +88,29 @@ impl Snapshot {
         self.sockets.get(at)
     }
 
+    /// Returns who was seen to hold an end of a named pipe.
+    pub fn named_pipe(&self, pipe: NamedPipe) -> impl Iterator<Item = Holder> {
+        let ends = self.processes.iter().flat_map(|process| {
+            let open = process.open();
+            open.map(move |open| (process.pid(), open))
+        });
+        let ours = ends.filter(move |(_, open)| open.named_pipe == Some(pipe));
+        ours.map(|(pid, open)| Holder {
+            pid,
+            fd: open.fd,
+            access: open.access.unwrap_or(Access::Neither),
+        })
+    }
+
     /// Tells whether a holder that is in no list does not exist: all processes and all descriptors were seen.
     #[must_use]
     pub fn all_holders_seen(&self) -> bool {
         let all_shown = self.unreadable.iter().all(|gap| gap.pid.is_some());
         all_shown
-            && self.unreadable.iter().all(|gap| gap.what != "process")
+            && self
+                .unreadable
+                .iter()
+                .all(|gap| gap.what != "process" && gap.what != named::WHAT)
             && self
                 .processes
                 .iter()

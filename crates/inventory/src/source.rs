@@ -6,7 +6,7 @@ use model::{Clock, ExeId, ProcessId, Stamp};
 use sys::{
     clock::SystemClock,
     process::{Handle, ProcStat},
-    procfs::{DescriptorInfo, File, Link, PipeProbe, ProcDir, ProcFs, RawDescriptor},
+    procfs::{DescriptorInfo, File, Link, NamedPipe, PipeProbe, ProcDir, ProcFs, RawDescriptor},
     tcp_diag::TcpActivity,
     unix_diag::UnixSocket,
 };
@@ -99,6 +99,12 @@ pub trait Look {
 
     /// Returns what the kernel tells of its descriptor `fd`.
     fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo>;
+
+    /// Returns which named pipe its descriptor `fd` is open on, if on one.
+    fn named_pipe(&self, fd: u32) -> io::Result<Option<NamedPipe>> {
+        let _ = fd;
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Returns when any of its threads last ran, on the scheduler's own clock.
     fn last_ran(&self) -> io::Result<u64> {
@@ -203,6 +209,10 @@ impl Look for ProcDir {
 
     fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
         Self::descriptor_info(self, fd)
+    }
+
+    fn named_pipe(&self, fd: u32) -> io::Result<Option<NamedPipe>> {
+        Self::named_pipe(self, fd)
     }
 
     fn last_ran(&self) -> io::Result<u64> {

@@ -1,12 +1,13 @@
 //! Reads `/proc` as bytes: one folder descriptor per process, no path built twice, no link followed.
 //!
 //! All that is read through one [`ProcDir`] belongs to one process: after its end every read through the
-//! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here stats *through*
-//! a link of `fd/`, so a file on a dead network mount cannot hang the reader.
+//! folder fails with `ESRCH`, also when its number has a new holder (proc(5)). Nothing here asks a file system
+//! *through* a link of `fd/`, so a file on a dead network mount cannot hang the reader.
 
 mod calls;
 mod info;
 mod listing;
+mod named;
 
 use std::{io, os::fd::OwnedFd};
 
@@ -23,6 +24,7 @@ pub use calls::calls;
 use calls::{counted, lift, opened};
 use info::{access_of, started_running, system_call, timer};
 use listing::{count, descriptor, numbered_entries};
+pub use named::NamedPipe;
 
 /// The mounted `/proc`.
 #[derive(Debug)]

@@ -35,7 +35,7 @@ impl<'a, 'b> Case<'a, 'b> {
             stdin.seen.kind,
             EndKind::Null | EndKind::File | EndKind::None
         );
-        if has_no_input && unit.fit.is_some() {
+        if has_no_input && stdin.named_pipe.is_none() && unit.fit.is_some() {
             let find = |way| wire::moved(snapshot, unit.root, way, |pid| unit.has(pid));
             if let (Some(input), Some(output)) = (find(Way::In), find(Way::Out)) {
                 (stdin, stdout, moved) = (input, output, true);
@@ -134,6 +134,13 @@ impl<'a, 'b> Case<'a, 'b> {
         let end = &self.stdin.seen;
         let place = if self.moved {
             format!("descriptor {}", self.stdin.fd.unwrap_or(0))
+        } else if end.state == EndState::Eof && self.stdin.named_pipe.is_some() {
+            // For this moment: who comes next is not gone.
+            let what = format!("nobody writes to the named pipe that is {whose} standard input");
+            self.note(EvidenceSource::Descriptors, EvidenceStrength::Medium, what);
+            return;
+        } else if self.stdin.named_pipe.is_some() {
+            "standard input, a named pipe,".to_owned()
         } else {
             "standard input".to_owned()
         };

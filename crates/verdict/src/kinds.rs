@@ -91,7 +91,7 @@ pub enum EndKind {
     Tty,
     /// `/dev/null`.
     Null,
-    /// A file, device or named pipe.
+    /// A file, a device, or a named pipe: only of that its state is told.
     File,
     /// Closed, or not readable to whoever looked.
     None,

@@ -12,6 +12,7 @@ mod input;
 mod judge;
 mod kinds;
 mod leftovers;
+mod named;
 mod owners;
 mod parentage;
 mod records;

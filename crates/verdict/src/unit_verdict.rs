@@ -19,7 +19,7 @@ use crate::{
 /// What was decided.
 pub(crate) type Decision = (Verdict, Confidence);
 
-const CANNOT_TELL: Decision = (Verdict::Unknown, Confidence::Unknown);
+pub(crate) const CANNOT_TELL: Decision = (Verdict::Unknown, Confidence::Unknown);
 
 impl Case<'_, '_> {
     /// Decides what the unit is.
@@ -34,6 +34,7 @@ impl Case<'_, '_> {
             return (Verdict::Managed, Confidence::Inferred);
         }
         let decision = match (self.stdin.is_wire(), self.stdin.seen.state) {
+            (false, _) if self.stdin.named_pipe.is_some() => self.by_name(),
             (false, _) => self.without_wire(),
             (true, EndState::Open | EndState::HeldOpen) => self.held(),
             (true, EndState::Eof) => self.at_its_end(),
@@ -98,7 +99,7 @@ impl Case<'_, '_> {
     }
 
     /// Somebody holds the other end: a client, or only whoever inherited it.
-    fn held(&mut self) -> Decision {
+    pub(crate) fn held(&mut self) -> Decision {
         let end = self.stdin.seen.clone();
         let strangers: Vec<&Holder> = strangers(&end, |pid| self.unit.has(pid));
         if strangers.is_empty() && end.holders.is_empty() {
@@ -305,7 +306,7 @@ impl Case<'_, '_> {
     }
 
     /// Nothing will come over its input any more.
-    fn at_its_end(&mut self) -> Decision {
+    pub(crate) fn at_its_end(&mut self) -> Decision {
         let recorded_dead = self.client_dead_by_record();
         let proven = self.confidence_at_end();
         match parent(self.world, self.unit.root) {

@@ -1,6 +1,6 @@
 //! What a process reads from and writes to, and what became of the other end.
 
-use inventory::{Access, Descriptor, Holder, Process, Snapshot, Target};
+use inventory::{Access, Descriptor, Holder, NamedPipe, Process, Snapshot, Target};
 use model::Known;
 
 use crate::{EndKind, EndState, Proof, TransportEnd};
@@ -12,6 +12,15 @@ pub(crate) enum Way {
     Out,
 }
 
+impl Way {
+    const fn is_open_to(self, access: Access) -> bool {
+        match self {
+            Self::In => access.reads(),
+            Self::Out => access.writes(),
+        }
+    }
+}
+
 /// One end of a wire as a process holds it.
 #[derive(Debug, Clone)]
 pub(crate) struct End {
@@ -21,6 +30,8 @@ pub(crate) struct End {
     pub(crate) seen: TransportEnd,
     /// What lies on this side, to find out who shares it.
     pub(crate) target: Option<Target>,
+    /// Which named pipe it is. That is no wire: whoever may open it can do so at any time.
+    pub(crate) named_pipe: Option<NamedPipe>,
 }
 
 impl End {
@@ -35,6 +46,7 @@ impl End {
                 holders: Vec::new(),
             },
             target: None,
+            named_pipe: None,
         }
     }
 
@@ -81,16 +93,13 @@ fn goes(process: &Process, end: &End, way: Way) -> bool {
         .fd
         .and_then(|fd| process.descriptor(fd))
         .and_then(|open| open.access);
-    match (access, way) {
-        (Some(access), Way::In) => access.reads(),
-        (Some(access), Way::Out) => access.writes(),
-        // A socket goes both ways.
-        (None, _) => true,
-    }
+    // A socket goes both ways.
+    access.is_none_or(|access| way.is_open_to(access))
 }
 
 fn end(snapshot: &Snapshot, open: &Descriptor, way: Way) -> End {
     let mut end = match &open.target {
+        Target::File { .. } if open.named_pipe.is_some() => named_pipe(snapshot, open, way),
         Target::Pipe { inode } => pipe(snapshot, *inode, open.access, way),
         Target::Socket { inode } => socket(snapshot, *inode, way),
         Target::Null => End::plain(None, EndKind::Null, EndState::Eof),
@@ -105,15 +114,13 @@ fn end(snapshot: &Snapshot, open: &Descriptor, way: Way) -> End {
     };
     end.fd = Some(open.fd);
     end.target = Some(open.target.clone());
+    end.named_pipe = open.named_pipe;
     end
 }
 
 fn pipe(snapshot: &Snapshot, inode: u64, access: Option<Access>, way: Way) -> End {
     let mut end = End::plain(None, EndKind::Pipe, EndState::Unknown);
-    let usable = access.is_some_and(|access| match way {
-        Way::In => access.reads(),
-        Way::Out => access.writes(),
-    });
+    let usable = access.is_some_and(|access| way.is_open_to(access));
     let Some(pipe) = snapshot.pipe(inode).filter(|_| usable) else {
         return end;
     };
@@ -141,6 +148,31 @@ fn pipe(snapshot: &Snapshot, inode: u64, access: Option<Access>, way: Way) -> En
         (Some(false), true) => (EndState::Open, Some(Proof::PipeHup)),
         (None, true) if all_seen() => (EndState::Eof, Some(Proof::HolderScan)),
         (None, true) => (EndState::Unknown, None),
+    };
+    end
+}
+
+/// Only those that are seen to hold the other end tell of it; that there is none takes all processes.
+fn named_pipe(snapshot: &Snapshot, open: &Descriptor, way: Way) -> End {
+    let mut end = End::plain(None, EndKind::File, EndState::Unknown);
+    let usable = open.access.is_some_and(|access| way.is_open_to(access));
+    let Some(pipe) = open.named_pipe.filter(|_| usable) else {
+        return end;
+    };
+    let other = match way {
+        Way::In => Way::Out,
+        Way::Out => Way::In,
+    };
+    let holders = snapshot.named_pipe(pipe);
+    end.seen.holders = holders
+        .filter(|holder| other.is_open_to(holder.access))
+        .collect();
+    (end.seen.state, end.seen.proof) = if !end.seen.holders.is_empty() {
+        (EndState::Open, Some(Proof::HolderScan))
+    } else if snapshot.all_holders_seen() {
+        (EndState::Eof, Some(Proof::HolderScan))
+    } else {
+        (EndState::Unknown, None)
     };
     end
 }
@@ -178,10 +210,11 @@ fn socket(snapshot: &Snapshot, inode: u64, way: Way) -> End {
 
 /// Tells whether two processes read from the same end: one has then started the other and waits for it.
 pub(crate) fn share_input(one: &Process, other: &Process) -> bool {
-    let input = |process: &Process| process.descriptor(0).map(|open| open.target.clone());
-    match (input(one), input(other)) {
+    match (one.descriptor(0), other.descriptor(0)) {
+        (Some(one), Some(other)) if one.named_pipe.is_some() => one.named_pipe == other.named_pipe,
         (Some(one), Some(other)) => {
-            matches!(one, Target::Pipe { .. } | Target::Socket { .. }) && one == other
+            matches!(one.target, Target::Pipe { .. } | Target::Socket { .. })
+                && one.target == other.target
         }
         (_, _) => false,
     }

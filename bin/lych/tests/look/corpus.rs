@@ -39,6 +39,8 @@ struct Told {
     verdict: String,
     confidence: String,
     twin: String,
+    /// Whether the descriptors of every process could be read.
+    all_seen: bool,
 }
 
 impl fmt::Display for Told {
@@ -67,6 +69,12 @@ fn views(kind: &Kind) -> Vec<(View, User)> {
 }
 
 impl Kind {
+    /// Verdict and confidence.
+    fn expected(&self, all_seen: bool) -> (&'static str, &'static str) {
+        let less = self.unless_all_seen.filter(|_| !all_seen);
+        less.unwrap_or(self.verdict)
+    }
+
     fn is_in_a_namespace(&self) -> bool {
         self.style.starts_with("namespace:")
     }
@@ -134,6 +142,7 @@ impl<'a> Play<'a> {
             verdict,
             confidence,
             twin,
+            all_seen: false,
         }
     }
 
@@ -158,6 +167,7 @@ impl<'a> Play<'a> {
             verdict: verdict(&report, pid),
             confidence: confidence.to_owned(),
             twin: verdict(&report, self.twin_pid()),
+            all_seen: all_seen(&report),
         }
     }
 
@@ -199,7 +209,7 @@ impl<'a> Play<'a> {
                     && found["authority"]["tcp"].as_array().unwrap().len() == 1
             })
         };
-        verdict(report, pid) == kind.verdict.0
+        verdict(report, pid) == kind.expected(all_seen(report)).0
             && kind.also.is_none_or(also)
             && (kind.id != "K09" || acts())
     }
@@ -253,6 +263,7 @@ fn contained(play: &Play<'_>, view: View, user: User) -> Told {
         },
         confidence: String::new(),
         twin: verdict(&report, play.twin_pid()),
+        all_seen: all_seen(&report),
     };
     assert_eq!(play.subject.server_lives(), view == View::Stranger);
     told
@@ -264,6 +275,12 @@ fn finding(report: &Value, pid: u32) -> Option<&Value> {
         let members = finding["members"].as_array().unwrap();
         finding["root"]["pid"] == pid || members.iter().any(|member| member["pid"] == pid)
     })
+}
+
+fn all_seen(report: &Value) -> bool {
+    let gaps = ["descriptors", "process", "other processes"].map(Value::from);
+    let mut unreadable = report["unreadable"].as_array().unwrap().iter();
+    unreadable.all(|gap| !gaps.contains(&gap["what"]))
 }
 
 fn verdict(report: &Value, pid: u32) -> String {
@@ -286,7 +303,8 @@ fn is_right(kind: &Kind, told: &Told) -> bool {
             same_or_less && (told.twin == "LIVE" || in_doubt)
         }
         View::Owner | View::Root | View::Inside => {
-            (&*told.verdict, &*told.confidence) == kind.verdict && told.twin == "LIVE"
+            let expected = kind.expected(told.all_seen);
+            (&*told.verdict, &*told.confidence) == expected && told.twin == "LIVE"
         }
     }
 }

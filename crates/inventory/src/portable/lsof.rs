@@ -9,7 +9,7 @@ use model::Foreign;
 use sys::unix_diag::UnixSocket;
 
 use super::{ByPid, inet::Inet};
-use crate::{Access, Descriptor, Target, TcpSocket, UdpSocket};
+use crate::{Access, Descriptor, NamedPipe, Target, TcpSocket, UdpSocket};
 
 /// All that is open.
 #[derive(Debug, Default)]
@@ -29,6 +29,8 @@ struct Listed<'a> {
     kind: &'a str,
     access: &'a str,
     device: &'a str,
+    /// The file system that it is in.
+    within: &'a str,
     inode: Option<u64>,
     name: &'a str,
     protocol: &'a str,
@@ -73,6 +75,7 @@ pub(super) fn parse(text: &str) -> Opened {
             "t" => file.kind = value,
             "a" => file.access = value.trim(),
             "d" => file.device = value,
+            "D" => file.within = value,
             "i" => file.inode = value.parse().ok(),
             "n" => file.name = value,
             "P" => file.protocol = value,
@@ -196,7 +199,17 @@ fn descriptor(file: &Listed<'_>, reading: &BTreeSet<u64>) -> Option<Descriptor> 
         close_on_exec: None,
         locked: false,
         wakes_in_ms: None,
+        named_pipe: named_pipe(file),
         target,
+    })
+}
+
+/// A pipe with a path is a named one, and both its ends are one file.
+fn named_pipe(file: &Listed<'_>) -> Option<NamedPipe> {
+    let is_one = file.kind == "FIFO" && file.name.starts_with('/');
+    Some(NamedPipe {
+        device: handle(file.within)?,
+        inode: file.inode.filter(|_| is_one)?,
     })
 }
 

@@ -46,6 +46,28 @@ def socketpair(argv=SERVER):
     return child
 
 
+def named(style):
+    """A server whose input is a named pipe, which it also holds itself if it is `fifo-kept`."""
+    name = os.path.join(FOLDER, "fifo-%d" % os.getpid())
+    os.mkfifo(name)
+    theirs = os.open(name, os.O_RDWR if style == "fifo-kept" else os.O_RDONLY | os.O_NONBLOCK)
+    ours = os.open(name, os.O_WRONLY)
+    os.set_blocking(theirs, True)
+    argv = ["sh", "-c", " ".join(SERVER) + "; true"] if style == "fifo-wrapped" else SERVER
+    child = subprocess.Popen(argv, stdin=theirs, stdout=subprocess.PIPE)
+    os.close(theirs)
+    ready(child.stdout)
+    if style == "fifo-wrapped":
+        say("inner", *below(child.pid))
+    if style == "fifo-unlinked":
+        os.unlink(name)
+    if style == "fifo-let-go":
+        os.close(ours)
+        child.stdout.close()
+    KEPT.append(child)
+    return child
+
+
 def below(pid):
     with open("/proc/%d/task/%d/children" % (pid, pid)) as children:
         return [int(child) for child in children.read().split()]
@@ -124,6 +146,8 @@ def main(style):
         # One client, two threads of work, the same line twice.
         server = pipes_kept()
         say("other", pipes_kept().pid)
+    elif style.startswith("fifo"):
+        server = named(style)
     elif style == "stale-pid-file":
         # Whoever the file named is gone, and its number has another holder, who is nobody's server.
         line = "setsid python3 %s/helper.py </dev/null >/dev/null 2>&1 & echo $!" % FOLDER

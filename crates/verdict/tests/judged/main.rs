@@ -8,6 +8,8 @@ mod innocents;
 #[cfg(test)]
 mod kinds;
 #[cfg(test)]
+mod named;
+#[cfg(test)]
 mod orphans;
 #[cfg(test)]
 mod owners;

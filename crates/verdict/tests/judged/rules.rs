@@ -197,6 +197,7 @@ fn a_wrapper_on_the_same_input_is_of_the_unit_and_a_shell_above_is_not() {
                 close_on_exec: None,
                 locked: false,
                 wakes_in_ms: None,
+                named_pipe: None,
                 target: Target::Pipe { inode: 2000 },
             };
             one.descriptors = Known::Yes(vec![input]);

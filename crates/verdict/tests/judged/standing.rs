@@ -62,6 +62,7 @@ fn a_terminal_uses_a_server_as_long_as_it_is_there() {
                 close_on_exec: None,
                 locked: false,
                 wakes_in_ms: None,
+                named_pipe: None,
                 target,
             }]);
         })

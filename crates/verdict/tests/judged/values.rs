@@ -95,6 +95,7 @@ impl Values {
                 close_on_exec: None,
                 locked: false,
                 wakes_in_ms: None,
+                named_pipe: None,
                 target: Target::Pipe { inode },
             });
         }

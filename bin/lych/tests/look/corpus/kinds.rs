@@ -44,6 +44,8 @@ pub(super) struct Kind {
     pub(super) end: End,
     /// Verdict and confidence.
     pub(super) verdict: (&'static str, &'static str),
+    /// What is told to whoever may not read the descriptors of every process, if it is less.
+    pub(super) unless_all_seen: Option<(&'static str, &'static str)>,
     pub(super) also: Option<&'static str>,
     pub(super) twin: Twin,
     /// What another user is told: unknown, but for what the kernel tells everybody.
@@ -62,6 +64,7 @@ const PLAIN: Kind = Kind {
     subject: "server",
     end: End::Crash,
     verdict: ("OS_ORPHAN", "proven"),
+    unless_all_seen: None,
     also: None,
     twin: Twin::Again,
     stranger: "UNKNOWN",
@@ -69,6 +72,9 @@ const PLAIN: Kind = Kind {
     among_all: false,
     manager: Manager::Real,
 };
+
+/// A named pipe cannot be asked who writes, so every process must be seen.
+const NOT_TOLD: Option<(&str, &str)> = Some(("UNKNOWN", "unknown"));
 
 pub(super) const KINDS: &[Kind] = &[
     PLAIN,
@@ -89,6 +95,27 @@ pub(super) const KINDS: &[Kind] = &[
         ..PLAIN
     },
     Kind {
+        what: "its input is a named pipe",
+        style: "fifo",
+        verdict: ("OS_ORPHAN", "inferred"),
+        unless_all_seen: NOT_TOLD,
+        ..PLAIN
+    },
+    Kind {
+        what: "its input is a named pipe that has no name any more",
+        style: "fifo-unlinked",
+        verdict: ("OS_ORPHAN", "inferred"),
+        unless_all_seen: NOT_TOLD,
+        ..PLAIN
+    },
+    Kind {
+        what: "its input is a named pipe that it holds itself",
+        style: "fifo-kept",
+        verdict: ("ORPHAN_HELD_OPEN", "inferred"),
+        unless_all_seen: NOT_TOLD,
+        ..PLAIN
+    },
+    Kind {
         what: "a fork of its client holds both ends",
         style: "forked",
         verdict: ("LOGICAL_ORPHAN_SUSPECT", "suspected"),
@@ -99,6 +126,15 @@ pub(super) const KINDS: &[Kind] = &[
         what: "its wrapper lives",
         style: "wrapped",
         subject: "inner",
+        ..PLAIN
+    },
+    Kind {
+        id: "K02",
+        what: "its wrapper lives, and both read a named pipe",
+        style: "fifo-wrapped",
+        subject: "inner",
+        verdict: ("OS_ORPHAN", "inferred"),
+        unless_all_seen: NOT_TOLD,
         ..PLAIN
     },
     Kind {
@@ -123,6 +159,15 @@ pub(super) const KINDS: &[Kind] = &[
         end: End::Nothing,
         verdict: ("DETACHED", "inferred"),
         twin: Twin::Beside("other"),
+        ..PLAIN
+    },
+    Kind {
+        id: "K05",
+        what: "parent lives and may open its named pipe again",
+        style: "fifo-let-go",
+        end: End::Nothing,
+        verdict: ("UNKNOWN", "unknown"),
+        twin: Twin::As("fifo"),
         ..PLAIN
     },
     Kind {
