@@ -47,7 +47,8 @@ pub struct Audit {
     pub(crate) keys: Arc<Mutex<KeyRing>>,
     pub(crate) unsettled: Arc<Mutex<Unsettled>>,
     pub(crate) shared: Arc<Shared>,
-    committer: Mutex<Option<JoinHandle<()>>>,
+    /// The committer, and who keeps `HEAD`.
+    threads: Mutex<Vec<JoinHandle<()>>>,
     _lock: Lock,
 }
 
@@ -60,11 +61,6 @@ impl Audit {
         options.sizes = options.sizes.bounded();
         let opened = recover::open(&options)?;
         let shared = opened.shared;
-        let thread = Arc::clone(&shared);
-        let committer = std::thread::Builder::new()
-            .name("audit-committer".to_owned())
-            .spawn(move || thread.run())
-            .map_err(AuditError::io("start the committer for", &options.dir))?;
         let audit = Self {
             dir: options.dir,
             log_id: opened.log_id,
@@ -74,10 +70,27 @@ impl Audit {
             keys: opened.keys,
             unsettled: opened.unsettled,
             shared,
-            committer: Mutex::new(Some(committer)),
+            threads: Mutex::default(),
             _lock: opened.lock,
         };
+        audit.start_threads()?;
         Ok((audit, opened.recovered))
+    }
+
+    /// What is started is ended with the log, whether the rest can be started or not.
+    fn start_threads(&self) -> Result<(), AuditError> {
+        let pin = Arc::clone(&lock(&self.shared.writer).pin);
+        let (commits, pins) = (Arc::clone(&self.shared), Arc::clone(&self.shared));
+        self.start("audit-committer", move || commits.run())?;
+        self.start("audit-pin", move || pins.keeper.run(&pin, &pins.seen))
+    }
+
+    fn start(&self, name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), AuditError> {
+        let thread = std::thread::Builder::new().name(name.to_owned());
+        let started = thread.spawn(run);
+        let started = started.map_err(AuditError::io("start a thread for", &self.dir))?;
+        lock(&self.threads).push(started);
+        Ok(())
     }
 
     /// Returns the log's id.
@@ -204,7 +217,7 @@ impl Audit {
             let mut writer = lock(&self.shared.writer);
             let ticket = self.shared.push_last(draft, &*self.clock);
             self.shared.drain(&mut writer);
-            self.shared.pin(&mut writer);
+            self.shared.pin(&writer);
             ticket
         };
         self.stop();
@@ -214,10 +227,12 @@ impl Audit {
     fn stop(&self) {
         lock(&self.shared.queue).stopping = true;
         self.shared.wake.notify_all();
-        let committer = lock(&self.committer).take();
-        if let Some(committer) = committer {
-            // A panic of the committer has already failed every ticket.
-            let _ = committer.join();
+        let seen = lock(&self.shared.seen);
+        self.shared.keeper.stop();
+        drop(seen);
+        for thread in lock(&self.threads).drain(..) {
+            // A panic of the committer has already failed every ticket, and without the other HEAD is old.
+            let _ = thread.join();
         }
     }
 }

@@ -14,8 +14,9 @@ use model::{Clock, Kind, NotDurable, Stub, Ticket};
 use crate::{
     Stats,
     audit::HeadPoint,
+    pin::Keeper,
     queue::{Content, Draft, Group, Queue, is_patient},
-    writer::{Done, HEAD_AGE, Writer, lock},
+    writer::{Done, Writer, lock},
 };
 
 /// What the threads share. Locked in this order: writer, queue, seen.
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) wake: Condvar,
     pub(crate) writer: Mutex<Writer>,
     pub(crate) seen: Mutex<Seen>,
+    pub(crate) keeper: Keeper,
 }
 
 /// What the writer shows of itself, so that nobody who asks has to wait for the disk.
@@ -43,6 +45,7 @@ impl Shared {
             wake: Condvar::new(),
             writer: Mutex::new(writer),
             seen: Mutex::default(),
+            keeper: Keeper::default(),
         })
     }
 
@@ -75,14 +78,17 @@ impl Shared {
     }
 
     /// Writes `HEAD`.
-    pub(crate) fn pin(&self, writer: &mut Writer) {
+    pub(crate) fn pin(&self, writer: &Writer) {
         writer.pin();
         self.show(writer);
     }
 
     /// Shows the writer's state; once it is poisoned nothing is taken any more.
     pub(crate) fn show(&self, writer: &Writer) {
-        *lock(&self.seen) = writer.seen();
+        let mut seen = lock(&self.seen);
+        *seen = writer.seen();
+        self.keeper.tell();
+        drop(seen);
         if let Some(why) = &writer.poisoned {
             fail(lock(&self.queue).refuse_all(why), why);
         }
@@ -143,15 +149,9 @@ impl Shared {
     pub(crate) fn run(&self) {
         let _told = Told(self);
         let mut awake_until = None;
-        while let Some(work) = self.wait(awake_until) {
+        while self.wait(awake_until) {
             let mut writer = lock(&self.writer);
-            awake_until = match work {
-                Work::Records => self.commit_next(&mut writer),
-                Work::Pin => None,
-            };
-            if writer.pin_is_behind() && writer.pinned.written.elapsed() >= HEAD_AGE {
-                self.pin(&mut writer);
-            }
+            awake_until = self.commit_next(&mut writer);
         }
     }
 
@@ -163,35 +163,24 @@ impl Shared {
         begins.then(|| Instant::now() + LINGER)
     }
 
-    /// Waits for something to do; awake for this long in any case, so that who brings what nobody waits for need not
-    /// wake us.
-    fn wait(&self, mut awake_until: Option<Instant>) -> Option<Work> {
-        let stale_at = {
-            let writer = lock(&self.writer);
-            writer
-                .pin_is_behind()
-                .then(|| writer.pinned.written + HEAD_AGE)
-        };
+    /// Waits for something to write; false at the end. Awake for this long in any case, so that who brings what nobody
+    /// waits for need not wake us.
+    fn wait(&self, mut awake_until: Option<Instant>) -> bool {
         let mut queue = lock(&self.queue);
         loop {
             let now = Instant::now();
             if !queue.is_empty() {
                 let until = *awake_until.get_or_insert(now + LINGER);
                 if queue.stopping || !queue.is_patient() || until <= now {
-                    return Some(Work::Records);
+                    return true;
                 }
             } else if queue.stopping {
-                return None;
-            } else if stale_at.is_some_and(|at| at <= now) {
-                // Only with a stale HEAD is there anything to do without a new record.
-                return Some(Work::Pin);
+                return false;
             } else {
                 awake_until = awake_until.filter(|until| *until > now);
             }
             queue.is_watched = awake_until.is_some();
-            // What there is to write takes HEAD along.
-            let stale_at = stale_at.filter(|_| queue.is_empty());
-            queue = match awake_until.into_iter().chain(stale_at).min() {
+            queue = match awake_until {
                 Some(until) => {
                     let waited = self.wake.wait_timeout(queue, until - now);
                     waited.unwrap_or_else(PoisonError::into_inner).0
@@ -224,11 +213,6 @@ impl Drop for Told<'_> {
 /// How long a record for which nobody waits may stay in memory: longer than a quick call takes, and shorter than
 /// anybody notices who looks at a slow one.
 const LINGER: Duration = Duration::from_millis(2);
-
-enum Work {
-    Records,
-    Pin,
-}
 
 /// Makes the signatures of a record whose place in the chain is known: from the message to the whole body.
 pub(crate) type Sign<'a> = &'a mut dyn FnMut(&[u8]) -> Vec<u8>;

@@ -21,6 +21,7 @@ use crate::{
 };
 
 mod loss;
+mod pin;
 
 struct Plain;
 

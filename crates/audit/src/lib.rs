@@ -20,6 +20,7 @@ mod journals;
 mod keyring;
 mod keys;
 mod open;
+mod pin;
 mod prune;
 mod queue;
 mod recover;

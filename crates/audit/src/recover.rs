@@ -9,7 +9,6 @@ use std::{
     collections::BTreeSet,
     path::Path,
     sync::{Arc, Mutex},
-    time::Instant,
 };
 
 use ed25519_dalek::SigningKey;
@@ -25,12 +24,13 @@ use crate::{
     commit::Shared,
     create,
     keyring::{self, KeyRing},
+    pin::Pin,
     prune,
     queue::{Content, Draft, Queue},
     seal,
     segments::Segment,
     unsettled::Unsettled,
-    writer::{Pinned, Spare, Writer, lock},
+    writer::{Spare, Writer, lock},
 };
 
 mod past;
@@ -169,6 +169,7 @@ fn begin(
         AuditError::io("open", ledger::segment_file(dir, at.segment)),
     )?;
     let keys = Arc::new(Mutex::new(KeyRing::new(epoch, key)));
+    let pin = Pin::new(dir.join("HEAD"), log_id, epoch, signing.clone());
     let writer = Writer {
         dir: dir.clone(),
         log_id,
@@ -185,11 +186,7 @@ fn begin(
         root: past.root,
         spare: Spare::NotYet,
         committed: None,
-        pinned: Pinned {
-            written: Instant::now(),
-            seq: 0,
-            problem: None,
-        },
+        pin: Arc::new(pin),
         poisoned: None,
         writing: false,
         stats: Stats::default(),
@@ -212,7 +209,7 @@ fn first_records(
     let unresolved: Vec<Ticket> = unresolved(story).map(push).collect();
     let mut writer = lock(&shared.writer);
     shared.drain(&mut writer);
-    shared.pin(&mut writer);
+    shared.pin(&writer);
     let is_poisoned = writer.poisoned.is_some();
     drop(writer);
     for ticket in needed {

@@ -12,13 +12,11 @@ use std::{
     ops::Range,
     path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{Duration, Instant},
 };
 
-use ed25519_dalek::{Signer, SigningKey};
-use ledger::{Head, Place, SegmentHeader, frame_id};
+use ed25519_dalek::SigningKey;
+use ledger::{Place, SegmentHeader, frame_id};
 use model::{Clock, Digest, EpochId, Kind, LogId, Receipt, Seq, Stub};
-use sys::durable::{self, Reader};
 
 mod frames;
 
@@ -27,13 +25,11 @@ use crate::{
     commit::{Seen, Sign},
     keyring::KeyRing,
     open::Sizes,
+    pin::Pin,
     queue::{Group, Room},
     segments::{Segment, activate_spare, prepare_spare},
     unsettled::Unsettled,
 };
-
-/// How old `HEAD` may get while records come in.
-pub(crate) const HEAD_AGE: Duration = Duration::from_secs(1);
 
 /// Locks, whatever happened to another holder: every change behind these locks is complete when it is visible.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -58,7 +54,7 @@ pub(crate) struct Writer {
     pub(crate) root: [u8; 32],
     pub(crate) spare: Spare,
     pub(crate) committed: Option<HeadPoint>,
-    pub(crate) pinned: Pinned,
+    pub(crate) pin: Arc<Pin>,
     pub(crate) poisoned: Option<String>,
     pub(crate) writing: bool,
     pub(crate) stats: Stats,
@@ -72,13 +68,6 @@ pub(crate) enum Spare {
     Ready,
     /// It could not be had.
     Missing(String),
-}
-
-/// How far `HEAD` is behind.
-pub(crate) struct Pinned {
-    pub(crate) written: Instant,
-    pub(crate) seq: Seq,
-    pub(crate) problem: Option<String>,
 }
 
 /// What became of a group.
@@ -243,33 +232,15 @@ impl Writer {
             head: self.committed,
             root: self.root,
             poisoned: self.poisoned.clone(),
-            head_behind: self.pinned.problem.clone(),
+            head_behind: self.pin.problem(),
             stats: self.stats,
         }
     }
 
-    /// Tells whether `HEAD` is behind the last commit.
-    pub(crate) fn pin_is_behind(&self) -> bool {
-        self.committed
-            .is_some_and(|committed| committed.seq > self.pinned.seq)
-    }
-
-    /// Writes `HEAD`. If that fails the log goes on without: it is a pin, not a part.
-    pub(crate) fn pin(&mut self) {
-        let Some(committed) = self.committed else {
-            return;
-        };
-        self.pinned.written = Instant::now();
-        let place = (committed.seq, committed.id, committed.at);
-        let head = Head::signed(self.log_id, place, self.epoch, |message| {
-            self.signing.sign(message).to_bytes()
-        });
-        match durable::replace_for(Reader::Group, &self.dir.join("HEAD"), &head.encode()) {
-            Ok(()) => {
-                self.pinned.seq = committed.seq;
-                self.pinned.problem = None;
-            }
-            Err(error) => self.pinned.problem = Some(error.to_string()),
+    /// Writes `HEAD`.
+    pub(crate) fn pin(&self) {
+        if let Some(committed) = self.committed {
+            self.pin.write(committed);
         }
     }
 
