@@ -269,6 +269,21 @@ impl Kept {
     }
 }
 
+/// Whoever has read a file's times is shown finer ones by its next write, which a sync then has to write as well.
+#[test]
+fn between_two_syncs_a_segment_is_asked_for_its_number_and_not_for_its_times() {
+    let trace = Scene::Closed.disturb(&Scene::Closed.set(), &[]);
+
+    let syncing = trace.lines().skip_while(|line| !line.contains(" fdatasync("));
+    let looks: Vec<&str> = syncing
+        .filter(|line| line.contains(" statx(") && line.contains(".seg\""))
+        .collect();
+    assert!(!looks.is_empty(), "{trace}");
+    for look in looks {
+        assert!(look.contains(" STATX_INO, "), "{look}");
+    }
+}
+
 #[test]
 fn prove_audit() {
     let mut proof = Proof::begin(16);
