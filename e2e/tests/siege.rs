@@ -11,7 +11,7 @@ use sys::socket::{Keeper, connect};
 use testkit::{Deadline, Held, Mode, Target, wait_until};
 
 use crate::{
-    agent::{Agent, refused},
+    agent::{Agent, BRIDGE, refused, shim},
     gate::Gate,
 };
 
@@ -129,6 +129,67 @@ fn a_flood_of_calls_to_a_server_that_does_not_answer_leaves_the_operator_in() {
     assert_eq!(refused(&refusal["result"]), Some("busy"), "{refusal:#}");
     gate.target.release();
     drop(agents);
+    gate.close();
+    drop(daemon);
+}
+
+/// A client in a session of its own: nothing above it is counted with it.
+fn stranger(gate: &Gate) -> Agent {
+    let mut client = gate.world.command("setsid");
+    client.args(["python3", BRIDGE]).args(shim(&gate.world));
+    Agent::over(&gate.world, client)
+}
+
+#[test]
+fn one_client_that_connects_without_end_leaves_places_to_others() {
+    let (gate, daemon) = besieged();
+    let mut own: Vec<Agent> = (0..8).map(|_| Agent::open(&gate.world)).collect();
+
+    let mut one_more = gate.world.lych(["mcp"]);
+    let one_more = gate.world.finish(&mut one_more, b"", Deadline::usual());
+    assert_ne!(one_more.code(), Some(0), "{one_more:?}");
+    assert!(
+        one_more
+            .stderr
+            .contains("this client has 8 connections already")
+            && one_more.stderr.contains("so that others find one"),
+        "{one_more:?}"
+    );
+    let mut other = stranger(&gate);
+    assert_eq!(refused(&other.call("GET", "/r/x")), None);
+
+    // Whoever ends one of his own may begin another, and what he has is served.
+    drop(own.pop());
+    wait_until("a place of his own", Deadline::usual(), || {
+        let mut probe = gate.world.lych(["mcp"]);
+        let probe = gate.world.finish(&mut probe, b"", Deadline::usual());
+        probe.code() == Some(0)
+    });
+    for agent in &mut own {
+        assert_eq!(refused(&agent.call("GET", "/r/y")), None);
+    }
+    drop((own, other));
+    gate.close();
+    drop(daemon);
+}
+
+#[test]
+fn connections_that_say_nothing_do_not_keep_an_agent_out() {
+    let (gate, daemon) = besieged();
+    let socket = gate.world.home().agent_socket();
+    let quiet: Vec<_> = (0..QUIET)
+        .filter_map(|_| connect(&socket, Keeper::ourselves()).ok())
+        .collect();
+    assert!(quiet.len() > 100, "{}", quiet.len());
+    wait_until("the daemon to see them", Deadline::after(AT_ONCE), || {
+        connect(&socket, Keeper::ourselves()).is_ok()
+    });
+
+    let mut shim = gate.world.lych(["mcp"]);
+    let seen = gate.world.finish(&mut shim, b"", Deadline::after(AT_ONCE));
+
+    assert_eq!(seen.code(), Some(0), "{seen:?}");
+    drop(quiet);
     gate.close();
     drop(daemon);
 }

@@ -27,11 +27,25 @@ pub(crate) struct Guest {
     pub(crate) rest: Vec<u8>,
 }
 
-/// Looks at the peer of `stream`.
+/// A peer whose user is served here.
+pub(crate) struct Peer {
+    uid: u32,
+    shim: Handle,
+}
+
+/// A peer that said its hello.
+pub(crate) struct Heard {
+    peer: Peer,
+    hello: Hello,
+    hello_protocol: u16,
+    rest: Vec<u8>,
+}
+
+/// Sees whose the other end of `stream` is.
 ///
 /// # Errors
-/// What the peer is told when it may not come in.
-pub(crate) async fn look(realm: Realm, stream: &mut UnixStream) -> Result<Guest, Explain> {
+/// It is none of a user who is served here.
+pub(crate) fn peer(realm: Realm, stream: &UnixStream) -> Result<Peer, Explain> {
     let credentials = sys::peer::credentials(stream.as_fd()).map_err(|error| unseen(&error))?;
     if credentials.uid != realm.agent(sys::process::own_uid()) {
         return Err(Explain::new(
@@ -43,24 +57,55 @@ pub(crate) async fn look(realm: Realm, stream: &mut UnixStream) -> Result<Guest,
         .next("start your own with `lych up`"));
     }
     let shim = sys::peer::process(stream.as_fd()).map_err(|error| unseen(&error))?;
+    Ok(Peer {
+        uid: credentials.uid,
+        shim,
+    })
+}
+
+/// Waits for what a peer says first.
+///
+/// # Errors
+/// What the peer is told if that is no hello of ours.
+pub(crate) async fn hear(peer: Peer, stream: &mut UnixStream) -> Result<Heard, Explain> {
     let (hello, rest) = hello(stream).await?;
     let ours = (wire::PROTOCOL_MIN, wire::PROTOCOL_MAX);
     let Some(hello_protocol) = wire::choose_protocol(ours, (hello.min, hello.max)) else {
         return Err(other_version(&hello.version));
     };
+    Ok(Heard {
+        peer,
+        hello,
+        hello_protocol,
+        rest,
+    })
+}
+
+/// Looks at who is behind a peer.
+///
+/// # Errors
+/// What the peer is told when it may not come in.
+pub(crate) async fn look(realm: Realm, heard: Heard) -> Result<Guest, Explain> {
+    let Peer { uid, shim } = heard.peer;
     if !realm.is_separate() {
         known_program(&shim)?;
     }
+    let hello = heard.hello;
     let chain = tokio::task::spawn_blocking(move || chain(realm, shim, &hello))
         .await
         .map_err(|error| unseen(&io::Error::other(error)))?
         .map_err(|error| unseen(&error))?;
     Ok(Guest {
-        hello_protocol,
-        uid: credentials.uid,
+        hello_protocol: heard.hello_protocol,
+        uid,
         chain,
-        rest,
+        rest: heard.rest,
     })
+}
+
+/// What one is told that said nothing while others came.
+pub(crate) fn silent() -> Explain {
+    not_a_shim("it said nothing, and others want to come in")
 }
 
 /// Who stands above the shim is seen; who holds its wire is seen too, unless it is another user's.

@@ -12,31 +12,53 @@ use crate::{
     admission::{self, Guest},
     census,
     daemon::Daemon,
-    trust,
+    room, trust,
     watch::{self, Closed, Watched, Wire},
 };
 
 /// Serves one connection until it ends.
 pub(crate) async fn serve(daemon: Arc<Daemon>, mut stream: UnixStream) {
-    // Said to nobody but the peer: who connects without end must not fill the notes either.
+    let realm = daemon.home.realm();
+    // Another user's connection waits nowhere and takes nobody's place.
+    let peer = match admission::peer(realm, &stream) {
+        Ok(peer) => peer,
+        Err(explain) => return refused(&daemon, &mut stream, explain).await,
+    };
+    let heard = daemon
+        .room
+        .door
+        .enter()
+        .until(admission::hear(peer, &mut stream));
+    let heard = match heard.await {
+        Some(Ok(heard)) => heard,
+        Some(Err(explain)) => return refused(&daemon, &mut stream, explain).await,
+        // Said to nobody but the peer: who connects without end must not fill the notes either.
+        None => return refuse(&mut stream, admission::silent()).await,
+    };
     let _place = match daemon.room.agent() {
         Ok(place) => place,
         Err(explain) => return refuse(&mut stream, explain).await,
     };
-    let guest = match admission::look(daemon.home.realm(), &mut stream).await {
+    let guest = match admission::look(realm, heard).await {
         Ok(guest) => guest,
-        Err(explain) => {
-            daemon
-                .notes
-                .say(&format!("a connection was refused: {}", explain.what));
-            return refuse(&mut stream, explain).await;
-        }
+        Err(explain) => return refused(&daemon, &mut stream, explain).await,
+    };
+    let _part = match daemon.room.share(room::Guest::behind(&guest.chain)) {
+        Ok(part) => part,
+        Err(explain) => return refuse(&mut stream, explain).await,
     };
     if let Err(why) = admitted(&daemon, stream, guest).await {
         daemon
             .notes
             .say(&format!("a connection could not be admitted: {why}"));
     }
+}
+
+async fn refused(daemon: &Daemon, stream: &mut UnixStream, explain: Explain) {
+    daemon
+        .notes
+        .say(&format!("a connection was refused: {}", explain.what));
+    refuse(stream, explain).await;
 }
 
 async fn refuse(stream: &mut UnixStream, explain: Explain) {

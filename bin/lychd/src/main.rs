@@ -7,6 +7,7 @@ mod agent;
 mod bounds;
 mod census;
 mod daemon;
+mod door;
 mod launches;
 mod notes;
 mod notice;

@@ -1,15 +1,29 @@
 //! How many may be connected at once: whoever connects without end takes his own share and nobody else's.
 //!
 //! Agents have a share and operators another, so that the one who revokes is let in however many agents there
-//! are. Both are cut to the descriptors that the system gives.
+//! are. Both are cut to the descriptors that the system gives. Of the agents' places one client has a quarter at
+//! most, and what was started together with it three. Until a connection has said its hello it has no place: it waits at the
+//! [`Door`].
+//!
+//! A program that wants to shut others out can start itself as many times as its user may, each time in a session of its
+//! own. This stops a client that is out of order, not such a program.
 
-use model::{Exit, Explain, Fault};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use model::{Exit, Explain, Fault, ProcessId};
+use sys::chain::Chain;
 use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::door::Door;
 
 /// Room for both kinds of connection.
 #[derive(Debug)]
 pub(crate) struct Room {
+    /// Those who have not said a word.
+    pub(crate) door: Door,
     agents: Semaphore,
+    most_agents: usize,
+    guests: Mutex<Vec<Guest>>,
     operators: Semaphore,
     calls: usize,
 }
@@ -17,11 +31,51 @@ pub(crate) struct Room {
 /// A place that is given back on drop.
 pub(crate) type Place<'a> = SemaphorePermit<'a>;
 
+/// Who is behind a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Guest {
+    /// Who holds its wire or, where that is not known, who started it.
+    client: Option<ProcessId>,
+    /// The top of what was started together with it.
+    top: Option<ProcessId>,
+}
+
+impl Guest {
+    /// Returns who is behind this chain.
+    pub(crate) fn behind(chain: &Chain) -> Self {
+        let links = chain.links();
+        let client = chain.holder().ok().or_else(|| links.get(1));
+        Self {
+            client: client.map(|link| link.process.id.clone()),
+            top: links.last().map(|link| link.process.id.clone()),
+        }
+    }
+}
+
+/// A part of somebody's share, given back on drop.
+#[derive(Debug)]
+pub(crate) struct Part<'a> {
+    room: &'a Room,
+    guest: Guest,
+}
+
+impl Drop for Part<'_> {
+    fn drop(&mut self) {
+        let mut guests = self.room.guests();
+        if let Some(index) = guests.iter().position(|guest| *guest == self.guest) {
+            guests.swap_remove(index);
+        }
+    }
+}
+
 /// Agents' connections at once: more than anybody's clients start, and few enough to be watched.
 const MOST_AGENTS: u64 = 256;
 
 /// Where there are few descriptors: as many as start at once when a person begins to work.
 const FEW_AGENTS: u64 = 16;
+
+/// A share is no smaller, where there are few places: a client that starts several servers starts so many.
+const LEAST_SHARE: usize = 8;
 
 /// Operators' connections at once: one person, and what he has running.
 const MOST_OPERATORS: usize = 64;
@@ -41,8 +95,12 @@ impl Room {
         // One half for the processes behind connections, the other for what they call.
         let half = descriptors.saturating_sub(OTHERS) / 2;
         let agents = (half / EACH).clamp(FEW_AGENTS, MOST_AGENTS);
+        let agents = usize::try_from(agents).unwrap_or(0);
         Self {
-            agents: Semaphore::new(usize::try_from(agents).unwrap_or(0)),
+            door: Door::of(agents),
+            agents: Semaphore::new(agents),
+            most_agents: agents,
+            guests: Mutex::new(Vec::new()),
             operators: Semaphore::new(MOST_OPERATORS),
             calls: usize::try_from(half.max(FEW_CALLS)).unwrap_or(usize::MAX),
         }
@@ -61,6 +119,35 @@ impl Room {
         place(&self.agents)
     }
 
+    /// Takes a part of the shares of whoever is behind a connection that has a place.
+    ///
+    /// # Errors
+    /// Its client, or what was started together with it, has as many places as it may.
+    pub(crate) fn share(&self, guest: Guest) -> Result<Part<'_>, Explain> {
+        let all = self.most_agents;
+        let mut guests = self.guests();
+        let held = guests
+            .iter()
+            .filter(|other| same(&other.client, &guest.client));
+        let (held, most) = (held.count(), (all / 4).max(LEAST_SHARE));
+        if held >= most {
+            return Err(too_many("this client", held, most, all));
+        }
+        let held = guests.iter().filter(|other| same(&other.top, &guest.top));
+        let (held, most) = (held.count(), all - all / 4);
+        if held >= most {
+            return Err(too_many(
+                "what was started with this client",
+                held,
+                most,
+                all,
+            ));
+        }
+        guests.push(guest.clone());
+        drop(guests);
+        Ok(Part { room: self, guest })
+    }
+
     /// Takes a place for an operator's connection.
     ///
     /// # Errors
@@ -68,6 +155,27 @@ impl Room {
     pub(crate) fn operator(&self) -> Result<Place<'_>, Explain> {
         place(&self.operators)
     }
+
+    fn guests(&self) -> MutexGuard<'_, Vec<Guest>> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells whether both are known to be the same.
+fn same(one: &Option<ProcessId>, other: &Option<ProcessId>) -> bool {
+    one.is_some() && one == other
+}
+
+fn too_many(who: &str, held: usize, most: usize, all: usize) -> Explain {
+    Explain::new(
+        Exit::Refused,
+        Fault::Caller,
+        format!("{who} has {held} connections already"),
+    )
+    .because(format!(
+        "it may have {most} of all {all} places, so that others find one"
+    ))
+    .next("end the servers that it does not use, or start it again")
 }
 
 fn place(share: &Semaphore) -> Result<Place<'_>, Explain> {
@@ -110,5 +218,57 @@ mod tests {
         assert!(room.operator().is_ok());
         drop(taken);
         assert!(room.agent().is_ok());
+    }
+
+    fn process(pid: u32) -> Option<ProcessId> {
+        Some(ProcessId {
+            boot_id: String::new(),
+            pid,
+            start_ticks: 1,
+            pidfd_inode: None,
+        })
+    }
+
+    fn taken<'a>(room: &'a Room, holders: impl Iterator<Item = u32>, top: u32) -> Vec<Part<'a>> {
+        let guests = holders.map(|pid| Guest {
+            client: process(pid),
+            top: process(top),
+        });
+        guests.map_while(|guest| room.share(guest).ok()).collect()
+    }
+
+    #[test]
+    fn one_client_has_a_quarter_its_tree_three_and_others_find_a_place() {
+        let room = Room::of(1 << 20);
+
+        let one = taken(&room, std::iter::repeat(7), 1);
+        let rest = taken(&room, 100.., 1);
+        let other = taken(&room, std::iter::repeat(8), 2);
+
+        assert_eq!((one.len(), rest.len(), other.len()), (64, 128, 64));
+        drop(one);
+        assert_eq!(taken(&room, 100.., 1).len(), 64);
+    }
+
+    #[test]
+    fn few_places_are_shared_by_two_clients_at_least() {
+        let room = Room::of(0);
+
+        assert_eq!(taken(&room, std::iter::repeat(7), 1).len(), 8);
+        let one = taken(&room, std::iter::repeat(7), 1);
+        assert_eq!(taken(&room, std::iter::repeat(8), 1).len(), 4);
+        assert_eq!(taken(&room, std::iter::repeat(8), 2).len(), 8);
+        drop(one);
+    }
+
+    #[test]
+    fn whoever_is_not_known_is_not_taken_for_another_who_is_not() {
+        let room = Room::of(1 << 20);
+        let unseen = |top| Guest { client: None, top };
+
+        let one: Vec<_> = std::iter::from_fn(|| room.share(unseen(process(1))).ok()).collect();
+
+        assert_eq!(one.len(), 192);
+        assert!(room.share(unseen(process(2))).is_ok());
     }
 }
