@@ -82,7 +82,7 @@ fn launch(client: Client, line: &str, after: &str) -> Option<(LoggedAt, Vec<Stri
     // `PROGRAM with args and path: {` is followed by what Node's `util.inspect` makes of the arguments.
     let words = match command.split_once(" with args and path: ") {
         Some((program, _)) => {
-            let (_, arguments) = after.split_once("args: [")?;
+            let (_, arguments) = entry(after).split_once("args: [")?;
             let mut words = vec![program.to_owned()];
             words.extend(inspected(arguments));
             words
@@ -90,6 +90,14 @@ fn launch(client: Client, line: &str, after: &str) -> Option<(LoggedAt, Vec<Stri
         None => command.split_whitespace().map(str::to_owned).collect(),
     };
     (!words.is_empty()).then_some((at, words))
+}
+
+/// Returns what belongs to the same entry: up to the next line that begins with a time.
+fn entry(after: &str) -> &str {
+    let begins = |line: &&str| time(line).is_some();
+    let next = after.split_inclusive('\n').take_while(|line| !begins(line));
+    let length = next.map(str::len).sum();
+    after.get(..length).unwrap_or(after)
 }
 
 /// Reads the strings of a list up to its end. What is no string there (`[length]: 2`) is left out.
@@ -165,6 +173,60 @@ mod tests {
         assert_eq!(found.len(), 1);
         assert!(found[0].starts_with("/usr/bin/npx -y mcp-home it's --token="));
         assert!(!found[0].contains("hunter2"), "{found:?}");
+    }
+
+    /// Lines of Claude Desktop that start this program with what stands behind `args: `.
+    fn desktop(second: u32, program: &str, args: &str) -> String {
+        format!(
+            "2026-03-23T21:26:{second:02}.000Z [x] [info] Using MCP server command: {program} with args and path: {{\n\
+             metadata: {{ args: {args}, paths: [ '/usr/bin', [length]: 1 ] }}\n}} undefined\n"
+        )
+    }
+
+    #[test]
+    fn the_arguments_of_one_launch_are_never_those_of_the_next() {
+        let text =
+            desktop(18, "/opt/first", "undefined") + &desktop(19, "/opt/second", "[ 'two' ]");
+
+        let found = lines(Client::ClaudeDesktop, &text);
+
+        assert_eq!(found, ["/opt/second two"]);
+    }
+
+    #[test]
+    fn an_argument_ends_at_its_own_quote_and_the_list_at_its_own_bracket() {
+        let args = r#"[ 'it\'s', "a \"b\"", `c\\d`, 'e]', [ 'inner', [length]: 1 ], 'last', [length]: 6 ]"#;
+
+        let found = parse(Client::ClaudeDesktop, &desktop(18, "/opt/srv", args));
+
+        let words: Vec<&str> = found[0].1.iter().map(Foreign::raw).collect();
+        let expected = [
+            "/opt/srv", "it's", r#"a "b""#, r"c\d", "e]", "inner", "last",
+        ];
+        assert_eq!(words, expected);
+        let without = lines(Client::ClaudeDesktop, &desktop(18, "/opt/srv", "[]"));
+        assert_eq!(without, ["/opt/srv"]);
+    }
+
+    #[test]
+    fn the_moment_of_a_launch_is_that_of_its_own_line_with_its_zone_if_it_has_one() {
+        let at = |client, text: &str| parse(client, text)[0].0;
+        let wall = |text: &str| text.parse::<Wall>().unwrap();
+
+        let desktop = at(Client::ClaudeDesktop, DESKTOP);
+        let code = "2025-11-05 09:59:48.527 [info] Server command line: npx -y server\n";
+        let code_at = at(Client::VsCode, code);
+
+        assert_eq!(desktop, LoggedAt::Utc(wall("2026-03-23T21:26:18.551Z")));
+        assert_eq!(code_at, LoggedAt::Local(wall("2025-11-05T09:59:48.527Z")));
+        assert_eq!(lines(Client::VsCode, code), ["npx -y server"]);
+        assert!(
+            lines(
+                Client::VsCode,
+                "2025-11-05 09:59:48.527 [info] Server command line: \n"
+            )
+            .is_empty()
+        );
     }
 
     #[test]
