@@ -126,8 +126,11 @@ impl Case<'_, '_> {
             }
             Parent::Living(above) => {
                 self.owned_by(above);
-                self.note_living_parent(above);
-                (Verdict::Detached, Confidence::Suspected)
+                if self.note_living_parent(above) {
+                    (Verdict::Detached, Confidence::Suspected)
+                } else {
+                    CANNOT_TELL
+                }
             }
             Parent::Unseen(why) => {
                 self.note(Source::Proc, Weight::Medium, why);
@@ -318,11 +321,11 @@ impl Case<'_, '_> {
             Parent::Living(_) if self.is_in_a_pipeline() => (Verdict::Live, Confidence::Inferred),
             Parent::Living(above) => {
                 self.owned_by(above);
-                self.note_living_parent(above);
-                let confidence = if self.output_is_read() {
-                    Confidence::Suspected
-                } else {
+                let lets_go = self.note_living_parent(above) && !self.output_is_read();
+                let confidence = if lets_go {
                     Confidence::Inferred
+                } else {
+                    Confidence::Suspected
                 };
                 (Verdict::Detached, confidence)
             }
@@ -350,13 +353,24 @@ impl Case<'_, '_> {
         true
     }
 
-    fn note_living_parent(&mut self, above: &Process) {
+    /// Tells whether it is sure that the parent holds no end: another user's parent may hold one that is not seen.
+    fn note_living_parent(&mut self, above: &Process) -> bool {
+        if let Some(why) = above.descriptors.why() {
+            let what = format!(
+                "its parent pid {} ({}) lives; which ends it holds could not be read: {why}",
+                above.pid(),
+                above.comm
+            );
+            self.note(Source::Descriptors, Weight::Strong, what);
+            return false;
+        }
         let what = format!(
             "its parent pid {} ({}) lives and holds no end of its transport",
             above.pid(),
             above.comm
         );
         self.note(Source::Descriptors, Weight::Strong, what);
+        true
     }
 
     /// Proven only if it was a stdio server for sure, and nobody is seen to read its answers either.

@@ -2,7 +2,11 @@
 //! for what real processes would have to be waited for.
 
 #[cfg(test)]
+mod ends;
+#[cfg(test)]
 mod helpers;
+#[cfg(test)]
+mod hints;
 #[cfg(test)]
 mod innocents;
 #[cfg(test)]
@@ -13,6 +17,8 @@ mod named;
 mod orphans;
 #[cfg(test)]
 mod owners;
+#[cfg(test)]
+mod reach;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
@@ -25,5 +31,9 @@ mod runs;
 mod scene;
 #[cfg(test)]
 mod standing;
+#[cfg(test)]
+mod told;
+#[cfg(test)]
+mod users;
 #[cfg(test)]
 mod values;

@@ -1,21 +1,32 @@
 //! Looks made of values, as no machine need ever have shown them: every rule once where it holds and once where it
 //! just does not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use clients::{Client, Expected, Source};
-use inventory::{Access, Descriptor, Holder, Pipe, Process, Snapshot, Target, Unreadable};
+use clients::{Client, Expected, Launched, Source};
+use inventory::{
+    Access, Descriptor, Holder, Pipe, Process, Snapshot, Socket, Target, TcpSocket, UdpSocket,
+    Unreadable,
+};
 use model::{
     ChainLink, ChildSeen, ConnectionId, Foreign, Known, LaunchRecord, LinkRole, ProcessId,
     ProcessRef, SessionId, SessionState, Wall,
 };
-use verdict::{Extent, Finding, Input, LogFacts, Report, SessionFact, judge};
+use verdict::{Extent, Finding, Input, LogFacts, Report, SessionFact, candidates, judge};
+
+mod things;
 
 /// A look that is being made up.
+#[derive(Clone)]
 pub(crate) struct Values {
     processes: BTreeMap<u32, Process>,
     pipes: BTreeMap<u64, Pipe>,
+    sockets: BTreeMap<u64, Socket>,
+    tcp: Vec<TcpSocket>,
+    udp: Vec<UdpSocket>,
     gaps: Vec<Unreadable>,
+    pub(crate) expected: Vec<Expected>,
+    pub(crate) launched: Vec<Launched>,
     pub(crate) launches: Vec<LaunchRecord>,
     pub(crate) log: LogFacts,
 }
@@ -29,7 +40,12 @@ impl Values {
         let values = Self {
             processes: BTreeMap::new(),
             pipes: BTreeMap::new(),
+            sockets: BTreeMap::new(),
+            tcp: Vec::new(),
+            udp: Vec::new(),
             gaps: Vec::new(),
+            expected: expected(),
+            launched: Vec::new(),
             launches: Vec::new(),
             log: LogFacts::default(),
         };
@@ -179,6 +195,19 @@ impl Values {
     }
 
     pub(crate) fn judge(self) -> Report {
+        self.judge_to(Extent::Servers)
+    }
+
+    pub(crate) fn judge_to(self, extent: Extent) -> Report {
+        self.with_input(|input| judge(input, extent))
+    }
+
+    /// Returns what must be looked at closer.
+    pub(crate) fn candidates(self) -> BTreeSet<u32> {
+        self.with_input(candidates)
+    }
+
+    fn with_input<T>(self, use_it: impl FnOnce(&Input<'_>) -> T) -> T {
         let snapshot = Snapshot {
             schema: inventory::SCHEMA.to_owned(),
             observed_at: Wall::from_millis(1_000_000),
@@ -189,19 +218,18 @@ impl Values {
             unreadable: self.gaps,
             processes: self.processes.into_values().collect(),
             pipes: self.pipes.into_values().collect(),
-            sockets: Vec::new(),
-            tcp: Vec::new(),
-            udp: Vec::new(),
+            sockets: self.sockets.into_values().collect(),
+            tcp: self.tcp,
+            udp: self.udp,
         };
-        let input = Input {
+        use_it(&Input {
             snapshot: &snapshot,
-            expected: &expected(),
-            launched: &[],
+            expected: &self.expected,
+            launched: &self.launched,
             notes: &[],
             launches: &self.launches,
             log: &self.log,
-        };
-        judge(&input, Extent::Servers)
+        })
     }
 
     /// Returns what is said of one process.
@@ -254,8 +282,13 @@ fn expected() -> Vec<Expected> {
     let text = r#"{"mcpServers": {
         "fixture": {"command": "python3", "args": ["/opt/srv.py", "--stdio"]},
         "boxed": {"command": "docker", "args": ["run", "-i", "mcp/boxed"]}}}"#;
+    configured(Client::ClaudeCode, text)
+}
+
+/// The servers of this client's configuration.
+pub(crate) fn configured(client: Client, text: &str) -> Vec<Expected> {
     let source = Source {
-        client: Client::ClaudeCode,
+        client,
         file: "/home/user/.claude.json".into(),
         owner_uid: 1000,
     };

@@ -1,0 +1,379 @@
+//! What is said beside the verdict, on values: what else is true of a unit, what it is called, and how many there are.
+
+use clients::Client;
+use inventory::{Closer, Process, Target, TcpState, Wait};
+use model::{Foreign, Known, Wall};
+use verdict::{Also, EndKind, Extent, Finding, Suggest, Verdict, command_text};
+
+use crate::{
+    scene::evidence,
+    values::{SRV, Values, configured},
+};
+
+/// A client (100) with its server (200), both in order.
+fn in_use() -> Values {
+    Values::new()
+        .with(100, 50, 100, "client")
+        .with(200, 100, 200, SRV)
+        .served(200, 100)
+}
+
+/// A server (200) whose client is gone.
+fn left() -> Values {
+    Values::new().with(200, 1, 200, SRV).abandoned(200)
+}
+
+fn of(values: Values) -> Finding {
+    values.told(200).unwrap()
+}
+
+#[test]
+fn only_what_is_left_over_for_sure_is_to_be_contained() {
+    assert_eq!(of(left()).suggest, Suggest::Contain);
+    assert_eq!(of(in_use()).suggest, Suggest::Leave);
+    let zombie = in_use().but(200, |one| one.stat = "Z".to_owned());
+    let zombie = zombie.with(201, 100, 201, SRV).served(201, 100);
+    assert_eq!(of(zombie).suggest, Suggest::Leave);
+    let inferred = left().but(200, |one| one.command = Known::Yes(vec!["x".into()]));
+    assert_eq!(of(inferred).suggest, Suggest::Report);
+}
+
+#[test]
+fn what_spins_runs_and_has_wanted_a_processor_for_more_than_half_of_its_life() {
+    let with = |stat: &str, elapsed_ms, cpu_ms, runnable| {
+        let change = |one: &mut Process| {
+            one.stat = stat.to_owned();
+            (one.elapsed_ms, one.cpu_ms) = (elapsed_ms, cpu_ms);
+        };
+        let values = left().but(200, change);
+        of(values.closer(200, |closer| closer.runnable_ms = runnable)).also
+    };
+    for (stat, elapsed, cpu, runnable, spins) in [
+        ("R", 1000, 1001, None, true),
+        ("R", 1000, 1000, None, false),
+        ("R", 4000, 2001, None, true),
+        ("R", 4000, 2000, None, false),
+        ("S", 4000, 4000, None, false),
+        ("R", 4000, 0, Some(2001), true),
+        ("R", 4000, 2001, Some(0), true),
+    ] {
+        let expected: &[Also] = if spins { &[Also::Spinning] } else { &[] };
+        assert_eq!(with(stat, elapsed, cpu, runnable), expected, "{stat} {cpu}");
+    }
+    let spinning = |one: &mut Process| {
+        one.stat = "R".to_owned();
+        one.cpu_ms = 5000;
+    };
+    assert_eq!(of(in_use().but(200, spinning)).also, []);
+}
+
+#[test]
+fn what_listens_or_holds_a_lock_holds_what_others_may_need() {
+    let tcp = |state| of(left().tcp(Some((200, 5)), state, "127.0.0.1:8000", "10.0.0.1:1")).also;
+    assert_eq!(tcp(TcpState::Listen), [Also::Holds]);
+    assert_eq!(tcp(TcpState::Established), []);
+    let file = |locked| {
+        let path = Foreign::from("/tmp/database");
+        let deleted = false;
+        let opened = left().open((200, 5), Target::File { path, deleted });
+        of(opened.but(200, |one| {
+            let Known::Yes(open) = &mut one.descriptors else {
+                return;
+            };
+            open.last_mut().unwrap().locked = locked;
+        }))
+        .also
+    };
+    assert_eq!((file(true), file(false)), (vec![Also::Holds], vec![]));
+}
+
+#[test]
+fn what_withstands_sigterm_or_has_not_read_all_is_told_so() {
+    let closer = |change: fn(&mut Closer)| of(left().closer(200, change)).also;
+    let withstands = closer(|one| one.withstands_term = Known::Yes(true));
+    assert_eq!(withstands, [Also::TermImmune]);
+    assert_eq!(closer(|one| one.withstands_term = Known::Yes(false)), []);
+    let unread = |bytes| {
+        let values = left().but_pipe(2000, |pipe| pipe.unread_bytes = Known::Yes(bytes));
+        of(values).also
+    };
+    assert_eq!((unread(1), unread(0)), (vec![Also::Busy], vec![]));
+}
+
+#[test]
+fn what_will_wake_by_itself_is_told_of_what_is_left_over_only() {
+    let sleeping = |values: Values| {
+        let values = values.closer(200, |one| one.waits = Known::Yes(Wait::Time));
+        evidence(&of(values)).contains("pid 200 will wake by itself")
+    };
+    assert!(sleeping(left()));
+    assert!(!sleeping(in_use()));
+}
+
+#[test]
+fn what_a_process_is_called_is_its_command_line_or_why_there_is_none() {
+    let text = |command| {
+        let root = of(left().but(200, |one| one.command = command)).root;
+        command_text(&root).raw().to_owned()
+    };
+    let words = ["srv", "--stdio"].map(Foreign::from).to_vec();
+    assert_eq!(text(Known::Yes(words)), "srv --stdio");
+    assert_eq!(text(Known::Yes(Vec::new())), "(no command line)");
+    assert_eq!(text(Known::unknown("x")), "(command line not readable)");
+}
+
+/// One in use, one left over with a helper, one that nothing is known of, a suspect, and others' processes.
+fn all_kinds() -> Values {
+    let rss = |bytes| move |one: &mut Process| one.rss_bytes = bytes;
+    in_use()
+        .with(210, 1, 210, SRV)
+        .abandoned(210)
+        .but(210, rss(10))
+        .with(211, 210, 211, "helper")
+        .but(211, rss(5))
+        .with(220, 50, 220, SRV)
+        .with(230, 50, 230, "stopped-client")
+        .but(230, |one| one.stat = "T".to_owned())
+        .with(231, 230, 231, SRV)
+        .served(231, 230)
+        .with(300, 50, 300, "filter")
+        .pipe(3000, Some((50, 9)), Some((300, 0)))
+        .with(310, 50, 310, "own-wire")
+        .pipe(3100, Some((310, 5)), Some((310, 0)))
+        .with(400, 0, 1, "kworker")
+        .but(400, |one| one.kernel_thread = true)
+}
+
+#[test]
+fn the_sums_count_servers_only_and_memory_of_what_is_left_over() {
+    let gaps = all_kinds()
+        .gap_of(220, "memory")
+        .gap_of(220, "program")
+        .gap("unix sockets");
+    for extent in [Extent::Servers, Extent::Everything] {
+        let sums = gaps_of(&gaps, extent);
+        assert_eq!(
+            sums,
+            "1 in use, 1 left over, 1 suspected, 1 unknown, 15 bytes, 1 hidden"
+        );
+    }
+}
+
+fn gaps_of(values: &Values, extent: Extent) -> String {
+    let sums = values.clone().judge_to(extent).sums;
+    format!(
+        "{} in use, {} left over, {} suspected, {} unknown, {} bytes, {} hidden",
+        sums.live,
+        sums.orphaned,
+        sums.suspected,
+        sums.unknown,
+        sums.orphaned_rss_bytes,
+        sums.not_readable
+    )
+}
+
+#[test]
+fn among_all_processes_each_is_told_of_once_and_the_kernels_own_are_not() {
+    let report = all_kinds().judge_to(Extent::Everything);
+
+    let mut pids: Vec<u32> = report.findings.iter().map(|one| one.root.pid).collect();
+    pids.sort_unstable();
+    assert_eq!(pids, [1, 50, 100, 200, 210, 220, 230, 231, 300, 310]);
+    let verdict_of = |pid| {
+        let mut findings = report.findings.iter();
+        findings.find(|one| one.root.pid == pid).unwrap().verdict
+    };
+    assert_eq!(verdict_of(300), Verdict::Live, "somebody holds its input");
+    assert_eq!(verdict_of(310), Verdict::Unknown, "only itself does");
+}
+
+#[test]
+fn what_has_ended_is_told_of_below_a_server_a_client_and_nobody_else() {
+    let ended = |ppid| {
+        let values = in_use().with(500, ppid, 500, "gone");
+        let zombie = values.but(500, |one| one.stat = "Z".to_owned());
+        zombie.words(500)
+    };
+    for ppid in [1, 100, 200] {
+        assert_eq!(ended(ppid), "ZOMBIE proven 500", "{ppid}");
+    }
+    assert_eq!(ended(50), "nothing");
+}
+
+#[test]
+fn a_closer_look_takes_servers_their_holders_and_what_records_name() {
+    let values = in_use()
+        .with(110, 100, 110, "other-child")
+        .recorded((100, 100), &[]);
+    let pids: Vec<u32> = values.candidates().into_iter().collect();
+    assert_eq!(pids, [100, 110, 200]);
+    assert!(Values::new().candidates().is_empty());
+}
+
+#[test]
+fn a_server_is_called_as_it_is_configured_and_in_what_other_places_too() {
+    let plain = of(in_use());
+    let server = plain.server.as_ref().unwrap();
+    assert_eq!(
+        (server.name.raw(), server.client),
+        ("fixture", Client::ClaudeCode)
+    );
+    let text = evidence(&plain);
+    assert!(text.contains("its command line is the configured one of fixture in claude-code"));
+    assert!(!text.contains("also of"), "{text}");
+
+    let mut shared = in_use();
+    let others = r#"{"mcpServers": {
+        "same": {"command": "python3", "args": ["/opt/srv.py", "--stdio"]},
+        "less": {"command": "python3", "args": ["/opt/srv.py"]},
+        "other": {"command": "python4", "args": ["/opt/srv.py", "--stdio"]}}}"#;
+    shared.expected.extend(configured(Client::Cursor, others));
+    let text = evidence(&of(shared));
+    assert!(
+        text.contains(", also of same in cursor\n") || text.ends_with(", also of same in cursor"),
+        "{text}"
+    );
+
+    let weak = in_use().but(200, |one| {
+        one.command = Known::Yes(
+            ["python3", "/opt/srv.py", "--http"]
+                .map(Foreign::from)
+                .to_vec(),
+        );
+    });
+    let weights = |found: &Finding| {
+        let mut told = found.evidence.iter();
+        let of = told.find(|one| one.what.contains("fixture in claude-code"));
+        of.map(|one| (one.what.starts_with("its program, but not"), one.strength))
+    };
+    let weak = weights(&of(weak));
+    assert_eq!(weak, Some((true, verdict::EvidenceStrength::Weak)));
+    let plain = weights(&plain);
+    assert_eq!(plain, Some((false, verdict::EvidenceStrength::Medium)));
+}
+
+#[test]
+fn of_a_server_behind_ssh_the_other_half_was_not_inspected() {
+    let remote = |command: &str| {
+        let mut values = in_use();
+        let text = format!(
+            r#"{{"mcpServers": {{"far": {{"command": "{command}", "args": ["host", "srv"]}}}}}}"#
+        );
+        values.expected = configured(Client::ClaudeCode, &text);
+        let words = [command, "host", "srv"].map(Foreign::from).to_vec();
+        let found = of(values.but(200, |one| one.command = Known::Yes(words)));
+        assert!(found.server.is_some());
+        evidence(&found).contains("runs on another machine")
+    };
+    assert!(remote("ssh") && remote("/usr/bin/ssh"));
+    assert!(!remote("my-ssh"));
+}
+
+#[test]
+fn who_holds_an_input_is_named_and_of_many_the_first_three() {
+    let held_by = |more: u32| {
+        let mut values = in_use();
+        for number in 0..more {
+            let pid = 600 + number;
+            values = values.with(pid, 100, 600, "fork").hold_pipe(
+                2000,
+                (pid, 7),
+                inventory::Access::Write,
+            );
+        }
+        evidence(&of(values))
+    };
+    let one = "the other end of its standard input is held by pid 100 (client) fd 7";
+    assert!(held_by(0).contains(&format!("{one}\n")));
+    assert!(held_by(1).contains(&format!("{one}, pid 600 (fork) fd 7\n")));
+    let many = format!("{one}, pid 600 (fork) fd 7, pid 601 (fork) fd 7 and 1 more\n");
+    assert!(held_by(3).contains(&many), "{}", held_by(3));
+    let gone = evidence(&of(left()));
+    assert!(gone.contains("the other end of its standard input is gone, by the pipe itself"));
+}
+
+#[test]
+fn a_client_is_stuck_if_it_cannot_run_or_has_not_for_half_a_minute_while_answers_wait() {
+    let with = |stat: &'static str, still_ms: Option<u64>, unread| {
+        let values = in_use()
+            .but(100, |one| one.stat = stat.to_owned())
+            .closer(100, |one| {
+                if let Some(still) = still_ms {
+                    one.last_ran = Known::Yes(Wall::from_millis(1_000_000 - still));
+                }
+            })
+            .but_pipe(2001, |pipe| pipe.unread_bytes = Known::Yes(unread));
+        let found = of(values);
+        let text = evidence(&found);
+        let how = text
+            .lines()
+            .find_map(|line| line.strip_prefix("its client pid 100 "));
+        let how = how.map(|how| how.split(", since").next().unwrap().to_owned());
+        (found.verdict, how.unwrap_or_default())
+    };
+    let suspect = |how: &str| (Verdict::LogicalOrphanSuspect, how.to_owned());
+    let live = || (Verdict::Live, String::new());
+    assert_eq!(with("T", None, 0), suspect("is stopped"));
+    let kernel = "waits in the kernel for what no signal ends";
+    assert_eq!(with("D", Some(30_000), 0), suspect(kernel));
+    assert_eq!(with("D", Some(29_999), 0), live());
+    let unread = "does not run while 5 bytes for it are not read";
+    assert_eq!(with("S", Some(30_000), 5), suspect(unread));
+    assert_eq!(with("S", Some(29_999), 5), live());
+    assert_eq!(with("S", Some(30_000), 0), live());
+    assert_eq!(with("S", None, 5), live());
+}
+
+#[test]
+fn another_server_that_inherited_an_end_neither_uses_it_nor_takes_the_answers() {
+    let sibling = || {
+        Values::new()
+            .with(100, 50, 100, "client")
+            .with(300, 100, 300, SRV)
+            .served(300, 100)
+            .with(200, 1, 200, SRV)
+    };
+    let writes =
+        sibling()
+            .pipe(2000, Some((300, 9)), Some((200, 0)))
+            .pipe(2001, Some((200, 1)), None);
+    assert_eq!(writes.words(200), "ORPHAN_HELD_OPEN inferred 200");
+    let reads =
+        sibling()
+            .pipe(2000, None, Some((200, 0)))
+            .pipe(2001, Some((200, 1)), Some((300, 9)));
+    assert_eq!(reads.words(200), "OS_ORPHAN proven 200");
+    let no_server = sibling()
+        .with(301, 100, 301, "helper")
+        .pipe(2000, Some((301, 9)), Some((200, 0)))
+        .pipe(2001, Some((200, 1)), None);
+    assert_eq!(no_server.words(200), "LIVE inferred 200");
+}
+
+#[test]
+fn a_parent_whose_descriptors_could_not_be_read_may_hold_what_is_not_seen() {
+    let hidden = |one: &mut Process| one.descriptors = Known::unknown("permission denied");
+    let held = || {
+        Values::new()
+            .with(100, 50, 100, "client")
+            .with(200, 100, 200, SRV)
+            .with(201, 200, 201, "helper")
+            .pipe(2000, Some((201, 9)), Some((200, 0)))
+            .pipe(2001, Some((200, 1)), None)
+    };
+    assert_eq!(held().words(200), "DETACHED suspected 200");
+    assert_eq!(held().but(100, hidden).words(200), "UNKNOWN unknown 200");
+
+    let at_its_end = || {
+        Values::new()
+            .with(100, 50, 100, "client")
+            .with(200, 100, 200, SRV)
+            .abandoned(200)
+    };
+    assert_eq!(at_its_end().words(200), "DETACHED inferred 200");
+    let found = of(at_its_end().but(100, hidden));
+    assert_eq!(found.verdict, Verdict::Detached);
+    assert_eq!(found.confidence, verdict::Confidence::Suspected);
+    assert!(!evidence(&found).contains("holds no end"));
+    assert_eq!(found.transport.stdin.kind, EndKind::Pipe);
+}
