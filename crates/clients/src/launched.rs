@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn a_log_speaks_of_its_owners_processes_and_roots_of_everybodys() {
+        let of = |owner_uid| Launched {
+            client: Client::Cursor,
+            command: Vec::new(),
+            at: LoggedAt::Utc(Wall::from_millis(1)),
+            source: PathBuf::new(),
+            owner_uid,
+        };
+
+        assert!(of(1000).speaks_of(1000) && of(0).speaks_of(1000));
+        assert!(!of(1001).speaks_of(1000));
+    }
+
+    #[test]
     fn cursors_line_is_read_with_and_without_the_servers_name() {
         let text = "2025-11-05 09:59:48.527 [info] Starting new stdio process with command: npx -y @azure/mcp@latest\n\
             2025-05-02 19:22:02.900 [info] fire: Starting new stdio process with command: uvx logfire-mcp\n\
@@ -250,7 +264,10 @@ mod tests {
         assert!(near(LoggedAt::Utc(wall("2026-01-01T12:00:04Z"))));
         assert!(!near(LoggedAt::Utc(wall("2026-01-01T11:00:00Z"))));
         assert!(near(LoggedAt::Local(wall("2026-01-01T17:45:03Z"))));
+        assert!(near(LoggedAt::Local(wall("2026-01-01T17:44:57Z"))));
         assert!(near(LoggedAt::Local(wall("2026-01-01T03:59:57Z"))));
+        assert!(near(LoggedAt::Local(wall("2026-01-02T02:00:04Z"))));
+        assert!(!near(LoggedAt::Local(wall("2026-01-02T02:15:00Z"))));
         assert!(!near(LoggedAt::Local(wall("2026-01-01T12:07:00Z"))));
         assert!(!near(LoggedAt::Local(wall("2026-01-03T12:00:00Z"))));
     }

@@ -95,12 +95,43 @@ fn on_a_mac_a_pipe_that_names_no_other_end_has_none_if_others_name_theirs() {
     let nothing_told = parse_portable(listing, Wall::from_millis(1_800_000_000_000), 501);
 
     assert_eq!((of(4400), of(4500)), (None, Some(true)));
+    let writes = seen.process(4500).unwrap().descriptor(1).unwrap();
+    let Target::Pipe { inode } = writes.target else {
+        panic!("{writes:?}");
+    };
+    let told = &seen.pipe(inode).unwrap().hung_up;
+    assert!(told.value().is_none(), "who writes is not asked who writes");
     assert!(
         nothing_told
             .pipes
             .iter()
             .all(|pipe| pipe.hung_up.value().is_none())
     );
+}
+
+#[test]
+fn on_a_mac_a_named_pipe_is_told_by_its_file_system_and_number() {
+    let file = |kind: &str, name: &str| {
+        let lsof = format!(
+            "p4400\nf0\nar\nt{kind}\nD0x1000004\ni77\nn{name}\n\
+             p4500\nf9\naw\nt{kind}\nD0x1000004\ni77\nn{name}\n\
+             p501\nf9\naw\nt{kind}\nD0x1000005\ni77\nn{name}\n"
+        );
+        let listing = Listing { lsof: &lsof, ..MAC };
+        let seen = parse_portable(listing, Wall::from_millis(1_800_000_000_000), 501);
+        let pipe = seen
+            .process(4400)
+            .unwrap()
+            .descriptor(0)
+            .unwrap()
+            .named_pipe?;
+        let holders = seen.named_pipe(pipe);
+        Some(holders.map(|one| (one.pid, one.fd, one.access)).collect())
+    };
+
+    let ends = vec![(4400, 0, Access::Read), (4500, 9, Access::Write)];
+    assert_eq!(file("FIFO", "/tmp/requests"), Some(ends));
+    assert_eq!(file("REG", "/tmp/requests"), None);
 }
 
 #[test]
