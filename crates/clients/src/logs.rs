@@ -109,13 +109,19 @@ mod tests {
                 "2026-01-01 10:00:00.000 [info] Starting new stdio process with command: {program}\n"
             )
         };
-        let far = usize::try_from(LONGEST_END).unwrap();
-        let text = format!("{}{}\n{}", line("early"), "x".repeat(far), line("late"));
+        let filler = |length| "x".repeat(length) + "\n";
+        let text = [
+            line("early"),
+            filler(56 * 1024),
+            line("late"),
+            filler(200 * 1024),
+        ];
+        let text = text.concat() + &line("last");
         write(&home.path().join(cursor), &text);
-        write(
-            &home.path().join(".config/Cursor/logs/other.log"),
-            &line("elsewhere"),
-        );
+        let folder = Path::new(cursor).parent().unwrap();
+        for other in ["MCP user-x.log.1", "other.log", "../MCP user-x.log"] {
+            write(&home.path().join(folder).join(other), &line("elsewhere"));
+        }
 
         let places = Places {
             homes: vec![home.path().to_owned()],
@@ -124,7 +130,7 @@ mod tests {
         let found = places.launched();
 
         let programs: Vec<&str> = found.iter().map(|one| one.command[0].raw()).collect();
-        assert_eq!(programs, ["late"]);
+        assert_eq!(programs, ["late", "last"]);
         assert_eq!(found[0].client, Client::Cursor);
     }
 

@@ -178,6 +178,95 @@ fn a_sibling_that_inherited_the_write_end_is_in_the_list() {
 }
 
 #[test]
+fn whoever_holds_a_named_pipe_is_found_under_whatever_name_it_was_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let made = Command::new("mkfifo")
+        .args([path("one"), path("beside")])
+        .status();
+    assert!(made.unwrap().success());
+    std::fs::hard_link(path("one"), path("two")).unwrap();
+    let both = |name: &str| {
+        let mut opening = std::fs::File::options();
+        opening.read(true).write(true).open(path(name)).unwrap()
+    };
+    let ours = both("two");
+    let _beside = both("beside");
+    let reader = Reader::start(
+        Stdio::from(std::fs::File::open(path("one")).unwrap()),
+        IGNORES_STDIN,
+    );
+    let mut snapshot = look();
+    let named = |snapshot: &Snapshot, pid| find(snapshot, pid).descriptor(0).unwrap().named_pipe;
+
+    closer(
+        &Live::open().unwrap(),
+        &mut snapshot,
+        &BTreeSet::from([std::process::id()]),
+    );
+    let before = named(&snapshot, reader.pid());
+    closer(
+        &Live::open().unwrap(),
+        &mut snapshot,
+        &BTreeSet::from([reader.pid()]),
+    );
+
+    assert_eq!(before, None, "nobody asked for it");
+    let pipe = named(&snapshot, reader.pid()).unwrap();
+    let mut holders: Vec<(u32, u32, Access)> = snapshot
+        .named_pipe(pipe)
+        .map(|one| (one.pid, one.fd, one.access))
+        .collect();
+    holders.sort_unstable_by_key(|(pid, ..)| *pid != reader.pid());
+    let own = u32::try_from(std::os::fd::AsRawFd::as_raw_fd(&ours)).unwrap();
+    assert_eq!(
+        holders,
+        [
+            (reader.pid(), 0, Access::Read),
+            (std::process::id(), own, Access::ReadWrite)
+        ]
+    );
+    let open = find(&snapshot, std::process::id()).descriptor(own).unwrap();
+    assert_eq!(open.close_on_exec, Some(true));
+}
+
+#[test]
+fn a_writer_of_a_named_pipe_is_looked_at_closer_with_its_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("requests");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut opening = std::fs::File::options();
+    let both = opening.read(true).write(true).open(&path).unwrap();
+    let script = format!(
+        "import signal; end = open({:?}, 'w'); print('ready', flush=True); signal.pause()",
+        path.display().to_string()
+    );
+    let writer = Reader::start(Stdio::null(), &script);
+    let reader = Reader::start(
+        Stdio::from(std::fs::File::open(&path).unwrap()),
+        IGNORES_STDIN,
+    );
+    drop(both);
+    let mut snapshot = look();
+
+    closer(
+        &Live::open().unwrap(),
+        &mut snapshot,
+        &BTreeSet::from([reader.pid()]),
+    );
+
+    assert!(find(&snapshot, reader.pid()).closer.is_some());
+    assert!(find(&snapshot, writer.pid()).closer.is_some());
+    assert!(find(&snapshot, std::process::id()).closer.is_none());
+}
+
+#[test]
 fn a_listener_is_found_with_its_address() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let own = std::process::id();
