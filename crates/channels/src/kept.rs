@@ -2,7 +2,8 @@
 //!
 //! Dialling and TLS cost more than all else that is done for a call. What is kept is narrow, because a connection
 //! that two requests share can mix them up:
-//! - only by requests that change nothing and have no body, of one run and one channel, one behind the other;
+//! - only by requests that change nothing and have no body, of one run and one channel, one behind the other, and by
+//!   none for a head alone, since some servers send what belongs to it all the same;
 //! - only after an answer that was read to its end, and only while nothing more came over it;
 //! - for three seconds: servers give up idle connections after five and more, and a request that meets such an end
 //!   would stay without an outcome;

@@ -169,8 +169,10 @@ impl Plan {
     }
 
     /// Tells whether it may go over a connection that another one went over before, and leave it for the next.
+    ///
+    /// Not HEAD: a server that sends the body all the same, and late, would have it read as the next answer.
     pub(crate) fn may_share(&self) -> bool {
-        !self.is_write() && self.body.is_empty()
+        !self.is_write() && self.method != http::Method::HEAD && self.body.is_empty()
     }
 
     /// Returns the secret it needs.

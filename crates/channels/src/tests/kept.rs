@@ -11,7 +11,7 @@ use std::{
 use model::SessionId;
 
 use super::{
-    server::read_request,
+    server::{Server, read_request},
     world::{World, ask, credential, get, patient},
 };
 use crate::{Kept, Plan, Policy, Sent, kept::MOST_KEPT};
@@ -178,10 +178,29 @@ async fn a_connection_that_the_server_closed_is_not_used() {
 }
 
 #[tokio::test]
+async fn a_head_leaves_its_connection_to_nobody() {
+    // Some servers send a body all the same, and later: it would be the answer of the next call.
+    let server = Server::start(|mut stream| {
+        let request = read_request(&mut stream);
+        stream
+            .write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+            .unwrap();
+        request
+    });
+    let (world, kept) = (World::new(), Kept::default());
+    let plan = planned("builds", "HEAD", server.address);
+
+    assert_eq!(number_of(&world, &kept, &plan).await, "");
+
+    assert_eq!(kept.count(), 0);
+    assert!(server.end().contains("connection: close"));
+}
+
+#[tokio::test]
 async fn another_channel_to_the_same_address_has_its_own_connection() {
     let server = Numbering::start(Behind::Nothing, 2);
     let (world, kept, plan) = (World::new(), Kept::default(), get(server.address));
-    let other = renamed("artifacts", server.address);
+    let other = planned("artifacts", "GET", server.address);
 
     assert_eq!(number_of(&world, &kept, &plan).await, "1");
     assert_eq!(number_of(&world, &kept, &other).await, "2");
@@ -191,8 +210,8 @@ async fn another_channel_to_the_same_address_has_its_own_connection() {
     server.thread.join().unwrap();
 }
 
-/// The same read over a channel of this name.
-fn renamed(channel: &str, address: SocketAddr) -> Plan {
+/// A read over a channel of this name.
+fn planned(channel: &str, method: &str, address: SocketAddr) -> Plan {
     let text = format!(
         r#"
 [channel.{channel}]
@@ -201,10 +220,10 @@ base = "http://{address}/api"
 secret = "token"
 [[channel.{channel}.operation]]
 name = "read"
-allow = ["GET /builds/*"]
+allow = ["{method} /builds/*"]
 "#
     );
-    let mut asked = ask("GET", "/builds/1");
+    let mut asked = ask(method, "/builds/1");
     asked.channel = channel.to_owned();
     Policy::parse_draft(&text).unwrap().plan(asked).unwrap()
 }

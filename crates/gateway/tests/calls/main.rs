@@ -132,13 +132,7 @@ async fn revoked_while_no_connection_can_be_established_nothing_left_and_the_rec
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn revoked_after_the_remote_side_took_it_the_outcome_is_unresolved_and_listed_in_flight() {
     let world = world();
-    world.target.set_mode(Mode::Hold);
-    let call = world.begin("POST", "/force");
-    world
-        .until("the remote side to have it", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("POST", "/force").await;
 
     let in_flight = world.revoke();
 
@@ -177,13 +171,7 @@ async fn a_connection_that_breaks_before_the_answer_is_unknown_and_its_repeat_is
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_whose_asker_goes_away_still_comes_to_its_recorded_end() {
     let world = world();
-    world.target.set_mode(Mode::Hold);
-    let call = world.begin("POST", "/force");
-    world
-        .until("the remote side to have it", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("POST", "/force").await;
 
     call.abort();
     world.target.release();
@@ -198,13 +186,7 @@ async fn a_call_whose_asker_goes_away_still_comes_to_its_recorded_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_cancels_gives_a_call_up_as_soon_as_its_client_is_lost() {
     let world = world_with("on_client_lost = \"cancel\"", None);
-    world.target.set_mode(Mode::Hold);
-    let call = world.begin("POST", "/force");
-    world
-        .until("the remote side to have it", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("POST", "/force").await;
 
     world.gateway.client_lost(world.who.session);
 
@@ -224,13 +206,7 @@ async fn a_channel_that_cancels_gives_a_call_up_as_soon_as_its_client_is_lost() 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_channel_that_finishes_lets_a_call_be_answered_after_its_client_was_lost() {
     let world = world();
-    world.target.set_mode(Mode::Hold);
-    let call = world.begin("POST", "/force");
-    world
-        .until("the remote side to have it", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("POST", "/force").await;
 
     world.gateway.client_lost(world.who.session);
     world.target.release();
@@ -302,13 +278,7 @@ async fn a_locked_gateway_refuses_and_records() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gateway_that_is_drained_waits_for_what_is_under_way() {
     let world = world();
-    world.target.set_mode(Mode::Hold);
-    let call = world.begin("POST", "/force");
-    world
-        .until("the request to arrive", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("POST", "/force").await;
     let gateway = world.gateway.clone();
     let mut drained = tokio::spawn(async move { gateway.drain().await });
 
@@ -335,14 +305,8 @@ async fn the_loss_of_a_client_is_remembered_until_its_run_has_ended() {
     assert!(matches!(given_up, Ending::Withdrawn { .. }), "{given_up:?}");
 
     // Held, so that a call that is to be given up is, however soon its connection is up.
-    world.target.set_mode(Mode::Hold);
     world.gateway.ended(world.who.session);
-    let call = world.begin("GET", "/health");
-    world
-        .until("the request to arrive", |world| {
-            !world.target.requests().is_empty()
-        })
-        .await;
+    let call = world.held("GET", "/health").await;
     world.target.release();
     let made = call.await.unwrap();
     assert!(matches!(made, Ending::Answered(_)), "{made:?}");

@@ -9,7 +9,7 @@ use model::{
     Body, ConnectionId, Denial, Digest, Entry, Foreign, Journal, Kind, LogId, ProcessId, Receipt,
     Scope, Secret, Ticket,
 };
-use testkit::{Deadline, Target, wait_until};
+use testkit::{Deadline, Mode, Target, wait_until};
 use zeroize::Zeroizing;
 
 #[derive(Default)]
@@ -158,6 +158,17 @@ impl World {
     pub(crate) fn begin(&self, method: &str, path: &str) -> tokio::task::JoinHandle<Ending> {
         let (gateway, who, request) = (self.gateway.clone(), self.who, request(method, path));
         tokio::spawn(async move { gateway.http(who, request).await })
+    }
+
+    /// Starts a call, leaves it to itself, and waits until the remote side has it and keeps its answer back.
+    pub(crate) async fn held(&self, method: &str, path: &str) -> tokio::task::JoinHandle<Ending> {
+        self.target.set_mode(Mode::Hold);
+        let call = self.begin(method, path);
+        self.until("the remote side to have it", |world| {
+            !world.target.requests().is_empty()
+        })
+        .await;
+        call
     }
 
     pub(crate) async fn until(&self, what: &'static str, is_so: impl Fn(&Self) -> bool) {
