@@ -158,6 +158,16 @@ fn what_waits_in_a_socket_is_what_its_reader_has_not_read() {
     assert_eq!(transport.stdout.unread_bytes, Some(Known::Yes(4)));
 }
 
+#[test]
+fn a_plain_file_is_no_wire_and_nobody_has_to_hold_its_other_end() {
+    let path = "/tmp/requests".into();
+    let deleted = false;
+    let values = bare().open((200, 0), Target::File { path, deleted });
+    let end = of(values.clone()).transport.stdin;
+    assert_eq!((end.kind, end.state), (EndKind::File, EndState::Open));
+    assert_eq!(values.words(200), "UNKNOWN unknown 200");
+}
+
 /// A server with nothing at 0 and 1 and an orphan's two ends at these.
 fn moved(input: u32, output: u32) -> Values {
     Values::new()

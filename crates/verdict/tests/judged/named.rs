@@ -154,34 +154,47 @@ fn ps_and_lsof_tell_named_pipes_apart_as_the_native_look_does() {
     }
 }
 
-/// Words for a server of a dead client whose input is a named pipe of this number, beside another process that writes to
-/// one of that number and of the same name.
-fn beside(own: u64, others: u64) -> String {
-    let hold = |fd, access, inode| {
-        let open = Descriptor {
-            fd,
-            access: Some(access),
-            close_on_exec: None,
-            locked: false,
-            wakes_in_ms: None,
-            named_pipe: Some(NamedPipe { device: 1, inode }),
-            target: Target::File {
-                path: Foreign::from("/run/user/1000/requests"),
-                deleted: false,
-            },
-        };
-        move |process: &mut Process| process.descriptors = Known::Yes(vec![open])
+/// Opens the named pipe of this number; all have one path.
+fn hold(fd: u32, access: Access, inode: u64) -> impl FnOnce(&mut Process) {
+    let open = Descriptor {
+        fd,
+        access: Some(access),
+        close_on_exec: None,
+        locked: false,
+        wakes_in_ms: None,
+        named_pipe: Some(NamedPipe { device: 1, inode }),
+        target: Target::File {
+            path: Foreign::from("/run/user/1000/requests"),
+            deleted: false,
+        },
     };
-    let values = Values::new()
-        .with(100, 50, 100, "agent")
-        .with(200, 1, 200, SRV)
-        .but(100, hold(9, Access::Write, others))
-        .but(200, hold(0, Access::Read, own));
-    values.words(200)
+    move |process| process.descriptors = Known::Yes(vec![open])
 }
 
 #[test]
 fn the_same_path_is_not_the_same_named_pipe() {
+    let beside = |own, others| {
+        let values = Values::new()
+            .with(100, 50, 100, "agent")
+            .with(200, 1, 200, SRV)
+            .but(100, hold(9, Access::Write, others))
+            .but(200, hold(0, Access::Read, own));
+        values.words(200)
+    };
     assert_eq!(beside(7, 7), "LIVE inferred 200");
     assert_eq!(beside(7, 8), "OS_ORPHAN suspected 200");
+}
+
+#[test]
+fn the_same_named_pipe_makes_one_unit_of_a_wrapper_and_its_server() {
+    let wrapped = |own, others| {
+        let values = Values::new()
+            .with(199, 1, 199, "sh")
+            .with(200, 199, 200, SRV)
+            .but(199, hold(0, Access::Read, others))
+            .but(200, hold(0, Access::Read, own));
+        values.words(200)
+    };
+    assert_eq!(wrapped(7, 7), "OS_ORPHAN suspected 199");
+    assert_eq!(wrapped(7, 8), "UNKNOWN unknown 200");
 }
