@@ -110,6 +110,33 @@ fn on_a_mac_a_pipe_that_names_no_other_end_has_none_if_others_name_theirs() {
 }
 
 #[test]
+fn a_descriptor_has_the_access_of_its_letter_and_a_terminal_is_known_by_either_name() {
+    let open = |letter: &str, kind: &str, name: &str| {
+        let lsof = format!("p4400\nf3\na{letter}\nt{kind}\nD0x1000004\ni77\nn{name}\n");
+        let listing = Listing { lsof: &lsof, ..MAC };
+        let seen = parse_portable(listing, Wall::from_millis(1_800_000_000_000), 501);
+        seen.process(4400).unwrap().descriptor(3).unwrap().clone()
+    };
+
+    for (letter, access) in [
+        ("r", Some(Access::Read)),
+        ("w", Some(Access::Write)),
+        ("u", Some(Access::ReadWrite)),
+        (" ", None),
+    ] {
+        assert_eq!(open(letter, "REG", "/tmp/x").access, access, "{letter}");
+    }
+    for (name, is_one) in [
+        ("/dev/ttys001", true),
+        ("/dev/pts/3", true),
+        ("/dev/random", false),
+    ] {
+        let target = open("u", "CHR", name).target;
+        assert_eq!(matches!(target, Target::Terminal { .. }), is_one, "{name}");
+    }
+}
+
+#[test]
 fn on_a_mac_a_named_pipe_is_told_by_its_file_system_and_number() {
     let file = |kind: &str, name: &str| {
         let lsof = format!(
