@@ -243,6 +243,16 @@ mod tests {
     }
 
     #[test]
+    fn each_place_is_counted_and_what_stands_between_them_stays() {
+        let text = format!("a {SECRET} b {SECRET} c");
+
+        let (clean, removed) = scrubbed(&Secret::new(SECRET.into()), text.into());
+
+        assert_eq!(clean, b"a [secret removed] b [secret removed] c");
+        assert_eq!(removed, 2);
+    }
+
+    #[test]
     fn what_stands_in_its_place_does_not_make_it_again() {
         for (secret, text) in [
             ("]!!!!!!!", "]!!!!!!!!!!!!!!"),

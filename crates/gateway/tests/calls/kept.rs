@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use gateway::{Acts, Asker, Ending};
 use model::{Foreign, Scope};
+use testkit::Mode;
 
 use crate::world::{World, admit, request, world};
 
@@ -67,6 +68,47 @@ async fn a_revocation_a_lock_and_the_end_of_its_run_close_a_connection_that_is_k
     let ended = closes(|world| world.gateway.ended(world.who.session));
 
     assert!(revoked.await && locked.await && ended.await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn applying_a_policy_closes_what_was_opened_under_the_one_before() {
+    assert!(closes(World::apply).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_began_under_another_policy_leaves_no_connection_to_this_one() {
+    let world = world();
+    let call = world.held("GET", "/health").await;
+    world.apply();
+    world.target.set_mode(Mode::Answer);
+    world.target.release();
+    assert!(matches!(call.await.unwrap(), Ending::Answered(_)));
+
+    answered(&world, world.who, "GET", "/health").await;
+
+    assert_eq!(world.target.connections(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_a_revocation_meets_leaves_no_connection() {
+    let world = world();
+    let call = world.held("GET", "/health").await;
+    let begun = Instant::now();
+
+    let session = world.who.session;
+    let scope = Scope::Run { session };
+    drop(world.gateway.close(scope, Foreign::new("test"), None));
+
+    let ending = call.await.unwrap();
+    assert!(matches!(ending, Ending::Unresolved { .. }), "{ending:?}");
+    // It looks at its connection only behind its answer.
+    world.target.release();
+    world
+        .until("the connection to be closed", |world| {
+            world.target.open_connections() == 0
+        })
+        .await;
+    assert!(begun.elapsed() < AT_ONCE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

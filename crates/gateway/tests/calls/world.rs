@@ -74,6 +74,7 @@ pub(crate) struct World {
     pub(crate) gate: Arc<Gate>,
     pub(crate) gateway: Gateway,
     pub(crate) who: Asker,
+    policy: Arc<Policy>,
 }
 
 pub(crate) fn world_with(extra: &str, sealed_for: Option<&str>) -> World {
@@ -102,7 +103,8 @@ idempotency = {{ header = "Idempotency-Key", window = "24h" }}
     ))
     .unwrap();
     let gateway = Gateway::new(gate.clone(), Arc::new(secrets), Limits::default());
-    gateway.open(Arc::new(policy), Zeroizing::new([7; 32]));
+    let policy = Arc::new(policy);
+    gateway.open(Arc::clone(&policy), Zeroizing::new([7; 32]));
     gate.unlocked(Vec::new());
     let who = admit(&gate, 1);
     World {
@@ -111,6 +113,7 @@ idempotency = {{ header = "Idempotency-Key", window = "24h" }}
         gate,
         gateway,
         who,
+        policy,
     }
 }
 
@@ -174,6 +177,12 @@ impl World {
     pub(crate) async fn until(&self, what: &'static str, is_so: impl Fn(&Self) -> bool) {
         // Looks on this thread, while the calls run on the others.
         tokio::task::block_in_place(|| wait_until(what, Deadline::usual(), || is_so(self)));
+    }
+
+    /// Applies the same policy once more.
+    pub(crate) fn apply(&self) {
+        let policy = Arc::clone(&self.policy);
+        self.gateway.open(policy, Zeroizing::new([7; 32]));
     }
 
     /// Returns the request id that the first attempt on record has.
