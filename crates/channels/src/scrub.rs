@@ -266,6 +266,14 @@ mod tests {
         }
     }
 
+    #[test]
+    fn base64_that_is_the_secrets_alone_is_taken_out_to_its_last_letter() {
+        let text = STANDARD.encode(SECRET);
+        assert!(!text.ends_with('='), "no letter is shared with padding");
+
+        assert_eq!(cleaned(&text), ("[secret removed]".to_owned(), 1));
+    }
+
     proptest! {
         #[test]
         fn the_secret_is_found_in_base64_of_anything_around_it(before in "[a-z:]{0,9}", behind in "[a-z]{0,9}") {
