@@ -174,6 +174,26 @@ fn one_client_that_connects_without_end_leaves_places_to_others() {
 }
 
 #[test]
+fn one_program_at_the_operators_door_leaves_places_to_others() {
+    let (gate, daemon) = besieged();
+    let socket = gate.world.home().operator_socket();
+    let quiet: Vec<_> = (0..QUIET)
+        .filter_map(|_| connect(&socket, Keeper::ourselves()).ok())
+        .collect();
+    assert!(quiet.len() > 100, "{}", quiet.len());
+
+    let mut status = gate.world.lych(["status", "--json"]);
+    let seen = gate
+        .world
+        .finish(&mut status, b"", Deadline::after(AT_ONCE));
+
+    assert_eq!(seen.code(), Some(0), "{seen:?}");
+    drop(quiet);
+    gate.close();
+    drop(daemon);
+}
+
+#[test]
 fn connections_that_say_nothing_do_not_keep_an_agent_out() {
     let (gate, daemon) = besieged();
     let socket = gate.world.home().agent_socket();

@@ -14,7 +14,7 @@ use wire::{
 };
 use zeroize::Zeroizing;
 
-use crate::{daemon::Daemon, verbs};
+use crate::{daemon::Daemon, room::Asking, verbs};
 
 /// Longest request, in bytes. A secret of 1 MiB in base64 is the longest thing an operator sends.
 const REQUEST_CAP: usize = 4 << 20;
@@ -43,7 +43,12 @@ async fn converse(daemon: &Arc<Daemon>, stream: &mut UnixStream) -> io::Result<(
     let mut lines = Lines {
         buffer: LineBuffer::new(REQUEST_CAP),
     };
-    let _place = match daemon.room.operator() {
+    let peer = sys::peer::credentials(stream.as_fd())?;
+    let asking = Asking {
+        uid: peer.uid,
+        pid: peer.pid,
+    };
+    let _place = match daemon.room.operator(asking) {
         Ok(place) => place,
         Err(explain) => return answer(stream, &Answer::Failed(explain)).await,
     };

@@ -24,7 +24,7 @@ pub(crate) struct Room {
     agents: Semaphore,
     most_agents: usize,
     guests: Mutex<Vec<Guest>>,
-    operators: Semaphore,
+    operators: Mutex<Vec<Asking>>,
     calls: usize,
 }
 
@@ -52,6 +52,31 @@ impl Guest {
     }
 }
 
+/// Whose an operator's connection is, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asking {
+    /// The user.
+    pub(crate) uid: u32,
+    /// The process that connected.
+    pub(crate) pid: u32,
+}
+
+/// An operator's place, given back on drop.
+#[derive(Debug)]
+pub(crate) struct Desk<'a> {
+    room: &'a Room,
+    asking: Asking,
+}
+
+impl Drop for Desk<'_> {
+    fn drop(&mut self) {
+        let mut operators = lock(&self.room.operators);
+        if let Some(index) = operators.iter().position(|one| *one == self.asking) {
+            operators.swap_remove(index);
+        }
+    }
+}
+
 /// A part of somebody's share, given back on drop.
 #[derive(Debug)]
 pub(crate) struct Part<'a> {
@@ -61,7 +86,7 @@ pub(crate) struct Part<'a> {
 
 impl Drop for Part<'_> {
     fn drop(&mut self) {
-        let mut guests = self.room.guests();
+        let mut guests = lock(&self.room.guests);
         if let Some(index) = guests.iter().position(|guest| *guest == self.guest) {
             guests.swap_remove(index);
         }
@@ -101,7 +126,7 @@ impl Room {
             agents: Semaphore::new(agents),
             most_agents: agents,
             guests: Mutex::new(Vec::new()),
-            operators: Semaphore::new(MOST_OPERATORS),
+            operators: Mutex::new(Vec::new()),
             calls: usize::try_from(half.max(FEW_CALLS)).unwrap_or(usize::MAX),
         }
     }
@@ -116,7 +141,7 @@ impl Room {
     /// # Errors
     /// There is none.
     pub(crate) fn agent(&self) -> Result<Place<'_>, Explain> {
-        place(&self.agents)
+        self.agents.try_acquire().map_err(|_| full())
     }
 
     /// Takes a part of the shares of whoever is behind a connection that has a place.
@@ -125,7 +150,7 @@ impl Room {
     /// Its client, or what was started together with it, has as many places as it may.
     pub(crate) fn share(&self, guest: Guest) -> Result<Part<'_>, Explain> {
         let all = self.most_agents;
-        let mut guests = self.guests();
+        let mut guests = lock(&self.guests);
         let held = guests
             .iter()
             .filter(|other| same(&other.client, &guest.client));
@@ -148,17 +173,27 @@ impl Room {
         Ok(Part { room: self, guest })
     }
 
-    /// Takes a place for an operator's connection.
+    /// Takes a place for an operator's connection: a program has a quarter of them at most, and a user three, so that
+    /// root is let in whatever the daemon's user runs.
     ///
     /// # Errors
-    /// There is none.
-    pub(crate) fn operator(&self) -> Result<Place<'_>, Explain> {
-        place(&self.operators)
+    /// There is none for him.
+    pub(crate) fn operator(&self, asking: Asking) -> Result<Desk<'_>, Explain> {
+        let mut operators = lock(&self.operators);
+        let his = operators.iter().filter(|one| one.uid == asking.uid);
+        let its = operators.iter().filter(|one| **one == asking);
+        let (most, quarter) = (MOST_OPERATORS, MOST_OPERATORS / 4);
+        if its.count() >= quarter || his.count() >= most - quarter || operators.len() >= most {
+            return Err(full());
+        }
+        operators.push(asking);
+        drop(operators);
+        Ok(Desk { room: self, asking })
     }
+}
 
-    fn guests(&self) -> MutexGuard<'_, Vec<Guest>> {
-        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(taken: &Mutex<Vec<T>>) -> MutexGuard<'_, Vec<T>> {
+    taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Tells whether both are known to be the same.
@@ -178,16 +213,14 @@ fn too_many(who: &str, held: usize, most: usize, all: usize) -> Explain {
     .next("end the servers that it does not use, or start it again")
 }
 
-fn place(share: &Semaphore) -> Result<Place<'_>, Explain> {
-    share.try_acquire().map_err(|_| {
-        Explain::new(
-            Exit::Refused,
-            Fault::Caller,
-            "too many are connected at once",
-        )
-        .because("whoever connects without end takes his own share and nobody else's")
-        .next("end some of them, or wait a moment")
-    })
+fn full() -> Explain {
+    Explain::new(
+        Exit::Refused,
+        Fault::Caller,
+        "too many are connected at once",
+    )
+    .because("whoever connects without end takes his own share and nobody else's")
+    .next("end some of them, or wait a moment")
 }
 
 #[cfg(test)]
@@ -215,7 +248,7 @@ mod tests {
 
         assert_eq!(u64::try_from(taken.len()).unwrap(), FEW_AGENTS);
         assert!(room.agent().is_err());
-        assert!(room.operator().is_ok());
+        assert!(room.operator(Asking { uid: 1, pid: 1 }).is_ok());
         drop(taken);
         assert!(room.agent().is_ok());
     }
@@ -248,6 +281,25 @@ mod tests {
         assert_eq!((one.len(), rest.len(), other.len()), (64, 128, 64));
         drop(one);
         assert_eq!(taken(&room, 100.., 1).len(), 64);
+    }
+
+    #[test]
+    fn one_program_has_a_quarter_of_the_operators_places_its_user_three_and_root_finds_one() {
+        let room = Room::of(0);
+        let seats = |uid, pids: std::ops::Range<u32>| -> Vec<Desk<'_>> {
+            let all = pids.flat_map(|pid| [Asking { uid, pid }; 64]);
+            all.filter_map(|asking| room.operator(asking).ok())
+                .collect()
+        };
+
+        let one = seats(1000, 1..2);
+        let rest = seats(1000, 2..9);
+        let root = seats(0, 10..11);
+
+        assert_eq!((one.len(), rest.len(), root.len()), (16, 32, 16));
+        drop(one);
+        assert_eq!(seats(1000, 2..4).len(), 0, "each has its quarter");
+        assert_eq!(seats(1000, 9..10).len(), 16);
     }
 
     #[test]
