@@ -110,6 +110,34 @@ fn on_a_mac_a_pipe_that_names_no_other_end_has_none_if_others_name_theirs() {
 }
 
 #[test]
+fn a_unix_socket_is_connected_alone_or_waiting_in_the_words_of_either_system() {
+    let socket = |state: &str, name: &str| {
+        let lsof = format!("p4400\nf3\nau\ntunix\nd0xfeed0001\nn{name}\nTST={state}\n");
+        let listing = Listing { lsof: &lsof, ..MAC };
+        let seen = parse_portable(listing, Wall::from_millis(1_800_000_000_000), 501);
+        let socket = seen.socket(0xfeed_0001).unwrap();
+        assert_eq!(socket.no_more_input, socket.peer == Some(0));
+        assert_eq!(socket.no_more_output, socket.peer == Some(0));
+        let name = socket.name.as_ref().map(|name| name.raw().to_owned());
+        (socket.peer, socket.listening, name)
+    };
+    let named = |name: &str| Some(name.to_owned());
+
+    assert_eq!(socket("", "->0xfeed0002"), (Some(0xfeed_0002), false, None));
+    assert_eq!(socket("", "->(none)"), (Some(0), false, None));
+    let linux = "type=STREAM ->INO=77 1,x,3u (CONNECTED)";
+    assert_eq!(socket("CONNECTED", linux), (Some(77), false, None));
+    assert_eq!(socket("CONNECTED", "type=STREAM"), (Some(0), false, None));
+    let by_name = socket("", "@own type=STREAM (CONNECTED)");
+    assert_eq!(by_name, (Some(0), false, named("@own")));
+    assert_eq!(socket("", "type=DGRAM"), (None, false, None));
+    let path = "/tmp/own type=STREAM";
+    assert_eq!(socket("LISTEN", path), (None, true, named("/tmp/own")));
+    let waits = socket("", "/tmp/own type=STREAM (LISTEN)");
+    assert_eq!(waits, (None, true, named("/tmp/own")));
+}
+
+#[test]
 fn a_descriptor_has_the_access_of_its_letter_and_a_terminal_is_known_by_either_name() {
     let open = |letter: &str, kind: &str, name: &str| {
         let lsof = format!("p4400\nf3\na{letter}\nt{kind}\nD0x1000004\ni77\nn{name}\n");
