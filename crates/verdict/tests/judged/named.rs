@@ -179,10 +179,64 @@ fn the_same_path_is_not_the_same_named_pipe() {
             .with(200, 1, 200, SRV)
             .but(100, hold(9, Access::Write, others))
             .but(200, hold(0, Access::Read, own));
-        values.words(200)
+        let told = evidence(&values.clone().told(200).unwrap());
+        (values.words(200), told)
     };
-    assert_eq!(beside(7, 7), "LIVE inferred 200");
-    assert_eq!(beside(7, 8), "OS_ORPHAN suspected 200");
+    let (words, told) = beside(7, 7);
+    assert_eq!(words, "LIVE inferred 200");
+    let held = "the other end of its standard input, a named pipe, is held by pid 100 (agent) fd 9";
+    assert!(told.contains(held), "{told}");
+    let (words, told) = beside(7, 8);
+    assert_eq!(words, "OS_ORPHAN suspected 200");
+    let nobody = "nobody writes to the named pipe that is its standard input";
+    assert!(told.contains(nobody), "{told}");
+    let again = "which whoever may write to it can open again at any time";
+    assert!(told.contains(again), "{told}");
+}
+
+#[test]
+fn the_same_end_is_known_less_where_not_all_is_seen_and_more_where_its_name_or_its_client_is_gone()
+{
+    let left = || {
+        Values::new()
+            .with(200, 1, 200, SRV)
+            .but(200, hold(0, Access::Read, 7))
+    };
+    assert_eq!(left().words(200), "OS_ORPHAN suspected 200");
+    let gap = left().gap("other processes");
+    assert_eq!(gap.words(200), "UNKNOWN unknown 200");
+    let client_dead = left().recorded((100, 100), &[(200, 200, 100, SRV)]);
+    assert_eq!(client_dead.words(200), "OS_ORPHAN inferred 200");
+    let no_name = left().but(200, |one| {
+        let Known::Yes(open) = &mut one.descriptors else {
+            return;
+        };
+        let path = Foreign::from("/run/user/1000/requests");
+        let deleted = true;
+        open[0].target = Target::File { path, deleted };
+    });
+    assert_eq!(no_name.words(200), "OS_ORPHAN inferred 200");
+    let parent_lives = left()
+        .with(100, 50, 100, "x")
+        .but(200, |one| one.ppid = 100);
+    assert_eq!(parent_lives.words(200), "UNKNOWN unknown 200");
+}
+
+#[test]
+fn the_same_process_on_both_ends_holds_it_open_for_nobody_else() {
+    let kept = || {
+        Values::new()
+            .with(200, 1, 200, SRV)
+            .but(200, hold(0, Access::ReadWrite, 7))
+    };
+    assert_eq!(kept().words(200), "ORPHAN_HELD_OPEN suspected 200");
+    let gap = kept().gap("other processes");
+    assert_eq!(gap.words(200), "UNKNOWN unknown 200");
+    let used = kept()
+        .with(100, 50, 100, "agent")
+        .but(100, hold(9, Access::Write, 7))
+        .gap("other processes");
+    assert_eq!(used.words(200), "LIVE inferred 200");
 }
 
 #[test]
