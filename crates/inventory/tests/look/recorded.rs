@@ -11,7 +11,7 @@ use inventory::{Look, Source, closer, take};
 use model::{ExeId, ProcessId, Stamp, Wall};
 use sys::{
     process::ProcStat,
-    procfs::{Access, DescriptorInfo, File, Link, PipeProbe, RawDescriptor},
+    procfs::{Access, DescriptorInfo, File, Link, NamedPipe, PipeProbe, RawDescriptor},
     unix_diag::UnixSocket,
 };
 
@@ -23,6 +23,8 @@ struct Recorded {
     descriptors: Option<Vec<RawDescriptor>>,
     ends_during_the_look: bool,
     memory: Memory,
+    /// What its descriptors on named pipes tell: the number of the pipe, or why not.
+    named: BTreeMap<u32, Result<u64, io::ErrorKind>>,
 }
 
 /// Memory that answers at once, or that of a process on a dead mount.
@@ -164,8 +166,21 @@ impl Look for Recorded {
         self.descriptors.clone().map_or_else(denied, Ok)
     }
 
-    fn descriptor_info(&self, _: u32) -> io::Result<DescriptorInfo> {
-        denied()
+    fn descriptor_info(&self, fd: u32) -> io::Result<DescriptorInfo> {
+        if !self.named.contains_key(&fd) {
+            return denied();
+        }
+        Ok(DescriptorInfo {
+            access: if fd == 9 { Access::Write } else { Access::Read },
+            close_on_exec: fd == 9,
+            locked: false,
+            wakes_in_ms: None,
+        })
+    }
+
+    fn named_pipe(&self, fd: u32) -> io::Result<Option<NamedPipe>> {
+        let told = self.named.get(&fd).copied().transpose()?;
+        Ok(told.map(|inode| NamedPipe { device: 1, inode }))
     }
 
     fn probe_pipe(&self, _: u32, _: u64) -> io::Result<PipeProbe> {
@@ -183,6 +198,75 @@ fn readable(pid: u32, descriptors: Vec<RawDescriptor>) -> Recorded {
         descriptors: Some(descriptors),
         ..Recorded::default()
     }
+}
+
+/// A process with a file of one name at each of these descriptors.
+fn named<const N: usize>(pid: u32, ends: [(u32, Result<u64, io::ErrorKind>); N]) -> Recorded {
+    let file = |(fd, _): &(u32, _)| RawDescriptor {
+        fd: *fd,
+        target: b"/tmp/requests".to_vec(),
+        access: None,
+    };
+    Recorded {
+        descriptors: Some(ends.iter().map(file).collect()),
+        named: ends.into_iter().collect(),
+        ..readable(pid, Vec::new())
+    }
+}
+
+/// Looks at a machine, and closer at its process 7 when it has become another.
+fn closer_at_seven(machine: &Machine, later: &Machine) -> inventory::Snapshot {
+    let mut seen = take(machine).unwrap();
+    assert!(seen.all_holders_seen());
+    closer(later, &mut seen, &BTreeSet::from([7]));
+    seen
+}
+
+fn holders(seen: &inventory::Snapshot) -> Vec<(u32, u32)> {
+    let pipe = seen.process(7).unwrap().descriptor(0).unwrap().named_pipe;
+    let holders = pipe.into_iter().flat_map(|pipe| seen.named_pipe(pipe));
+    holders.map(|one| (one.pid, one.fd)).collect()
+}
+
+#[test]
+fn a_named_pipe_whose_holders_could_not_all_be_told_has_others_perhaps() {
+    let reader = Machine::default().with(7, named(7, [(0, Ok(77))]));
+    let all = reader
+        .clone()
+        .with(8, named(8, [(9, Ok(77)), (10, Ok(78))]));
+    let denied = reader
+        .clone()
+        .with(8, named(8, [(9, Err(io::ErrorKind::PermissionDenied))]));
+    let closed = reader
+        .clone()
+        .with(8, named(8, [(9, Err(io::ErrorKind::NotFound))]));
+
+    let seen = closer_at_seven(&all, &all);
+    assert_eq!(holders(&seen), [(7, 0), (8, 9)]);
+    assert!(seen.all_holders_seen());
+    let seen = closer_at_seven(&denied, &denied);
+    assert_eq!(holders(&seen), [(7, 0)]);
+    assert!(!seen.all_holders_seen());
+    let gaps: Vec<_> = seen.unreadable.iter().map(|gap| gap.pid).collect();
+    assert!(gaps.contains(&Some(8)), "{gaps:?}");
+    let seen = closer_at_seven(&closed, &closed);
+    assert_eq!(holders(&seen), [(7, 0)]);
+    assert!(seen.all_holders_seen(), "closed is not hidden");
+    let seen = closer_at_seven(&all, &reader);
+    assert_eq!(holders(&seen), [(7, 0)]);
+    assert!(seen.all_holders_seen(), "ended is not hidden");
+}
+
+#[test]
+fn only_input_and_output_make_a_named_pipe_worth_asking_for() {
+    let marked = |fd| {
+        let machine = Machine::default().with(7, named(7, [(fd, Ok(77))]));
+        let seen = closer_at_seven(&machine, &machine);
+        let open = seen.process(7).unwrap().descriptor(fd).unwrap();
+        open.named_pipe.is_some()
+    };
+
+    assert_eq!([0, 1, 2].map(marked), [true, true, false]);
 }
 
 #[test]
