@@ -147,6 +147,33 @@ fn descriptors(pid: u32) -> Vec<String> {
         .collect()
 }
 
+/// An editor that runs for weeks starts its servers anew with every window.
+#[test]
+fn a_client_that_comes_and_goes_leaves_no_more_open_than_its_own_watch() {
+    let world = World::new();
+    let come_and_go = |times| (0..times).for_each(|_| drop(Agent::open(&world)));
+    let gone = || {
+        let listed = world
+            .run(["sessions", "list", "--json"])
+            .expect_code(0)
+            .json();
+        let all = listed["sessions"].as_array().expect("a list");
+        all.iter().all(|run| run["state"] == "ended")
+    };
+    come_and_go(2);
+    let daemon = daemons(&world).first().copied().expect("a daemon");
+    wait_until("the first to be gone", Deadline::usual(), gone);
+    let before = descriptors(daemon).len();
+
+    come_and_go(20);
+
+    // Whatever is opened for a connection is closed a moment after it.
+    wait_until("what was opened to be closed", Deadline::usual(), || {
+        gone() && descriptors(daemon).len() <= before + 2
+    });
+    drop(world.run(["down"]).expect_code(0));
+}
+
 #[test]
 fn a_client_whose_proxy_and_certificates_are_hostile_changes_nothing_about_a_call() {
     let gate = Gate::before(Target::start());

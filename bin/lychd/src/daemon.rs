@@ -37,7 +37,7 @@ use crate::{
     runs,
     shape::Digests,
     store::{AgeWrap, Bootstrap, Store},
-    verbs,
+    verbs, watch,
 };
 
 /// How long running calls may take to end when the daemon stops; what is left then is unresolved.
@@ -60,6 +60,8 @@ pub(crate) struct Daemon {
     pub(crate) gateway: Gateway,
     pub(crate) store: Arc<Store>,
     pub(crate) launches: Launches,
+    /// Clients that outlive their connections.
+    pub(crate) holders: watch::Holders,
     /// Who may be connected at once.
     pub(crate) room: Room,
     /// What was learnt about the files of programs.
@@ -183,6 +185,7 @@ fn open(home: Home, notes: Notes, notices: Notices) -> Result<Daemon, String> {
     }
     Ok(Daemon {
         launches,
+        holders: watch::Holders::default(),
         room,
         started_at: clock.now().wall,
         home,

@@ -92,6 +92,8 @@ fn main() -> ExitCode {
         desktop: args.notify,
         tasks: TaskTracker::new(),
     };
+    // Without it the table grows as it is used, and calls wait for that.
+    drop(sys::harden::wide_table());
     // One: a call is handed from thread to thread less often, and is sooner through, than with two. What takes
     // long has threads of its own.
     let runtime = tokio::runtime::Builder::new_multi_thread()

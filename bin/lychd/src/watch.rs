@@ -16,7 +16,7 @@ use std::{
 };
 
 use gateway::{Asker, GRACE};
-use model::{Clock, Lost, LostBasis, Wall};
+use model::{Clock, Lost, LostBasis, ProcessRef, SessionId, Wall};
 use sys::{
     chain::{Chain, Link},
     process::{ExitStatus, Handle},
@@ -25,6 +25,10 @@ use tokio::{io::unix::AsyncFd, sync::watch, task::JoinHandle, time};
 use tokio_util::sync::CancellationToken;
 
 use crate::daemon::Daemon;
+
+mod holders;
+
+pub(crate) use holders::Holders;
 
 /// How long a client whose wire has just closed may take to be seen dead, and one that was seen dead to
 /// have its wire closed. The kernel does both at once, in an order of its own.
@@ -62,16 +66,19 @@ impl Wire {
 pub(crate) struct Watched {
     holder: Option<JoinHandle<()>>,
     above: Vec<JoinHandle<()>>,
+    /// Tells the holder's watcher that the connection is over.
+    over: CancellationToken,
 }
 
 impl Watched {
     /// Gives the holder's end time to be recorded, and lets go of the processes above it.
     ///
-    /// The holder itself is watched on: a revoked run is remembered until its holder is dead.
+    /// The holder itself is watched on, once for all its connections that are over.
     pub(crate) async fn settle(self) {
         if let Some(mut holder) = self.holder {
             drop(time::timeout(TOGETHER, &mut holder).await);
         }
+        self.over.cancel();
         for task in self.above {
             task.abort();
         }
@@ -95,12 +102,17 @@ pub(crate) fn all(
     let mut watched = Watched {
         holder: None,
         above: Vec::new(),
+        over: CancellationToken::new(),
     };
     for link in chain.into_links() {
         let daemon = Arc::clone(daemon);
         if is_holder.as_ref() == Some(&link.process.id) {
-            let (closed, stop) = (wire.0.subscribe(), stop.clone());
-            watched.holder = Some(tokio::spawn(holder(daemon, who, link, closed, stop)));
+            let ends = Ends {
+                closed: wire.0.subscribe(),
+                over: watched.over.clone(),
+                stop: stop.clone(),
+            };
+            watched.holder = Some(tokio::spawn(holder(daemon, who, link, ends)));
         } else if above.contains(&link.process.id) {
             watched
                 .above
@@ -112,33 +124,45 @@ pub(crate) fn all(
 
 async fn ancestor(daemon: Arc<Daemon>, who: Asker, link: Link) {
     if exited(&link.handle).await {
-        lost(&daemon, who, link, LostBasis::AncestorExited).await;
+        lost(&daemon, who, link.process, LostBasis::AncestorExited).await;
     }
 }
 
-async fn holder(
-    daemon: Arc<Daemon>,
-    who: Asker,
-    link: Link,
-    mut closed: watch::Receiver<Option<Closed>>,
+/// What the watcher of a holder is told, and what it tells.
+struct Ends {
+    /// How the transport closed.
+    closed: watch::Receiver<Option<Closed>>,
+    /// The connection is over, and its holder lives.
+    over: CancellationToken,
+    /// Ends the connection.
     stop: CancellationToken,
-) {
-    if !exited(&link.handle).await {
+}
+
+async fn holder(daemon: Arc<Daemon>, who: Asker, link: Link, mut ends: Ends) {
+    let is_dead = tokio::select! {
+        biased;
+        is_dead = exited(&link.handle) => is_dead,
+        () = ends.over.cancelled() => {
+            let in_order = ends.closed.borrow().is_some_and(|how| how.in_order);
+            return holders::watch_on(&daemon, who.session, in_order, link);
+        }
+    };
+    if !is_dead {
         return;
     }
-    let id = link.process.id.clone();
-    let in_order = closed_in_order(&mut closed).await;
+    let process = link.process;
+    let in_order = closed_in_order(&mut ends.closed).await;
     if !in_order || !ended_well(&link.handle).await {
         daemon.gateway.client_lost(who.session);
-        lost(&daemon, who, link, LostBasis::HolderExited).await;
+        lost(&daemon, who, process.clone(), LostBasis::HolderExited).await;
     }
-    daemon.gate.holder_is_dead(&id);
+    daemon.gate.holder_is_dead(&process.id);
     // Somebody else may hold the other end of the wire: then nothing would ever close it.
     let deadline = Instant::now() + GRACE;
     while daemon.gate.under_way(who.connection) > 0 && Instant::now() < deadline {
         time::sleep(ASK_EVERY).await;
     }
-    stop.cancel();
+    ends.stop.cancel();
 }
 
 async fn closed_in_order(closed: &mut watch::Receiver<Option<Closed>>) -> bool {
@@ -175,18 +199,28 @@ async fn ended_well(process: &Handle) -> bool {
     }
 }
 
-async fn lost(daemon: &Arc<Daemon>, who: Asker, link: Link, basis: LostBasis) {
+async fn lost(daemon: &Arc<Daemon>, who: Asker, process: ProcessRef, basis: LostBasis) {
     let at = daemon.clock.now().wall;
+    let told = process.clone();
+    daemon
+        .launches
+        .lost(who.connection, told, at, &daemon.notes);
+    record_lost(daemon, who.session, process, (basis, at)).await;
+}
+
+async fn record_lost(
+    daemon: &Arc<Daemon>,
+    session: SessionId,
+    process: ProcessRef,
+    (basis, at): (LostBasis, Wall),
+) {
     let what = Lost {
         basis,
         not_before: at,
         not_after: at,
-        process: Some(link.process.clone()),
+        process: Some(process),
     };
-    daemon
-        .launches
-        .lost(who.connection, link.process, at, &daemon.notes);
-    if let Some(ticket) = daemon.gate.lost(who.session, what)
+    if let Some(ticket) = daemon.gate.lost(session, what)
         && let Err(error) = ticket.await
     {
         let text = format!("a lost client could not be recorded: {error}");

@@ -1,6 +1,6 @@
 //! Shuts this process to others: no core dump, no reading of its memory by programs of the same user.
 
-use std::io;
+use std::{fs::File, io};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -33,6 +33,24 @@ pub fn all_descriptors() -> io::Result<u64> {
     Ok(all)
 }
 
+/// Makes the table of descriptors as large as it will have to be; to be called while there is one thread.
+///
+/// The kernel does it by itself when the table is full, but lets every thread that opens something wait meanwhile, for
+/// tens of milliseconds: it waits until no processor looks at the old one (`expand_fdtable`, `fs/file.c`).
+///
+/// # Errors
+/// The kernel refused; the table then grows as it is used.
+pub fn wide_table() -> io::Result<()> {
+    let last = all_descriptors()?.min(TABLE).saturating_sub(1);
+    let last = i32::try_from(last).map_err(io::Error::other)?;
+    let any = File::open("/dev/null")?;
+    drop(rustix::io::fcntl_dupfd_cloexec(&any, last)?);
+    Ok(())
+}
+
+/// As many as 256 agents' connections, with their processes and calls, come near to.
+const TABLE: u64 = 1 << 12;
+
 /// More than any number of agents can use.
 const ENOUGH: u64 = 1 << 16;
 
@@ -48,4 +66,26 @@ fn not_dumpable() -> io::Result<()> {
 #[cfg(not(target_os = "linux"))]
 fn not_dumpable() -> io::Result<()> {
     Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// `FDSize` of proc_pid_status(5).
+    fn table() -> u64 {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+        line.unwrap().trim().parse().unwrap()
+    }
+
+    #[test]
+    fn the_table_of_descriptors_is_wide_before_anything_is_opened() {
+        let before = table();
+
+        wide_table().unwrap();
+
+        let wanted = all_descriptors().unwrap().min(TABLE);
+        assert!(before < wanted && table() >= wanted, "{before}, {wanted}");
+    }
 }

@@ -274,7 +274,9 @@ impl Kept {
 fn between_two_syncs_a_segment_is_asked_for_its_number_and_not_for_its_times() {
     let trace = Scene::Closed.disturb(&Scene::Closed.set(), &[]);
 
-    let syncing = trace.lines().skip_while(|line| !line.contains(" fdatasync("));
+    let syncing = trace
+        .lines()
+        .skip_while(|line| !line.contains(" fdatasync("));
     let looks: Vec<&str> = syncing
         .filter(|line| line.contains(" statx(") && line.contains(".seg\""))
         .collect();
