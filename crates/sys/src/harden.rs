@@ -68,24 +68,22 @@ fn not_dumpable() -> io::Result<()> {
     Ok(())
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
-    use super::*;
-
-    /// `FDSize` of proc_pid_status(5).
-    fn table() -> u64 {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
-        line.unwrap().trim().parse().unwrap()
-    }
-
+    #[cfg(target_os = "linux")]
     #[test]
     fn the_table_of_descriptors_is_wide_before_anything_is_opened() {
+        // `FDSize` of proc_pid_status(5).
+        let table = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let line = status.lines().find_map(|line| line.strip_prefix("FDSize:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
         let before = table();
 
-        wide_table().unwrap();
+        super::wide_table().unwrap();
 
-        let wanted = all_descriptors().unwrap().min(TABLE);
+        let wanted = super::all_descriptors().unwrap().min(super::TABLE);
         assert!(before < wanted && table() >= wanted, "{before}, {wanted}");
     }
 }
