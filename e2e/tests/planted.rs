@@ -176,6 +176,39 @@ fn a_file_the_log_needs_is_missed_by_name_and_nobody_waits() {
 }
 
 #[test]
+fn a_folder_that_is_none_is_named_and_nobody_waits() {
+    let gate = closed_home();
+    let home = gate.world.home();
+    let folders = [
+        home.audit(),
+        home.audit().join("seg"),
+        home.audit().join("keys"),
+        home.audit().join("quarantine"),
+        home.launches(),
+        home.run_folder().to_owned(),
+    ];
+    for folder in &folders {
+        for kind in [Kind::Pipe, Kind::Socket, Kind::Link, Kind::Endless] {
+            let started = with(&gate, folder, kind, || start(&gate));
+
+            let name = folder.file_name().expect("a name").to_string_lossy();
+            let Start::Said(said) = started else {
+                panic!("{kind:?} for {name}: it serves");
+            };
+            assert!(said.contains(&*name), "{kind:?} for {name}: {said}");
+            assert!(
+                said.contains("is not a folder"),
+                "{kind:?} for {name}: {said}"
+            );
+        }
+    }
+    for kind in KINDS {
+        let started = with(&gate, &home.audit().join("held"), kind, || start(&gate));
+        assert_eq!(started, Start::Serves, "{kind:?}");
+    }
+}
+
+#[test]
 fn a_key_file_of_the_log_that_is_none_is_named_and_nobody_waits() {
     let gate = closed_home();
     let key = first_in(&gate.world.home().audit().join("keys"));

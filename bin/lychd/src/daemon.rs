@@ -126,7 +126,8 @@ fn folders(home: &Home) -> Result<(), String> {
         durable::let_group_read();
     }
     let private = home.private_folders().into_iter();
-    let shared = home.shared_folders().into_iter();
+    // The log's own as well: what is asked of it next would only say that it is not there.
+    let shared = home.shared_folders().into_iter().chain([home.audit()]);
     private
         .map(|folder| durable::private_folder(&folder))
         .chain(shared.map(|folder| durable::folder_for(Reader::Group, &folder)))

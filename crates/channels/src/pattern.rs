@@ -72,12 +72,6 @@ impl Allow {
         }
         given.next().is_none()
     }
-
-    /// Returns the method.
-    #[must_use]
-    pub fn method(&self) -> &str {
-        &self.method
-    }
 }
 
 impl fmt::Display for Allow {

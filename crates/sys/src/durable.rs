@@ -187,11 +187,18 @@ pub fn private_folder(folder: &Path) -> io::Result<()> {
 /// As [`private_folder`].
 pub fn folder_for(reader: Reader, folder: &Path) -> io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-    std::fs::DirBuilder::new()
+    let made = std::fs::DirBuilder::new()
         .recursive(true)
         .mode(reader.folder_mode())
-        .create(folder)?;
-    let meta = std::fs::symlink_metadata(folder)?;
+        .create(folder);
+    // Looked at in any case: that something else has its name says more than that the name is taken.
+    let meta = match (std::fs::symlink_metadata(folder), made) {
+        (Ok(meta), _) => meta,
+        (Err(error), Ok(())) | (Err(_), Err(error)) => {
+            let text = format!("{}: {error}", folder.display());
+            return Err(io::Error::new(error.kind(), text));
+        }
+    };
     let refuse = |why: &str| {
         let text = format!("{} {why}", folder.display());
         Err(io::Error::new(io::ErrorKind::PermissionDenied, text))
