@@ -156,6 +156,40 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 }
 
 #[tokio::test]
+async fn an_answer_is_read_up_to_its_bound_and_not_one_byte_beyond_however_it_is_cut() {
+    let announced = |len: usize| {
+        let body = "x".repeat(len);
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {len}\r\n\r\n{body}")
+    };
+    let chunked = |lens: &[usize]| {
+        let chunk = |len: &usize| format!("{len:x}\r\n{}\r\n", "x".repeat(*len));
+        let body: String = lens.iter().map(chunk).collect();
+        format!("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{body}0\r\n\r\n")
+    };
+    let most = patient().answer_bytes;
+
+    for whole in [announced(most), chunked(&[most]), chunked(&[most - 1, 1])] {
+        let server = answering(whole);
+        let plan = get(server.address);
+        let answer = answered(World::new().call(&plan, patient()).await);
+        assert_eq!(answer.body.len(), most);
+        drop(server.end());
+    }
+    for beyond in [
+        announced(most + 1),
+        chunked(&[most + 1]),
+        chunked(&[most, 1]),
+        chunked(&[most - 1, 3]),
+    ] {
+        let server = answering(beyond);
+        let plan = get(server.address);
+        let sent = World::new().call(&plan, patient()).await;
+        assert_eq!(broke(sent), (Unsettled::AnswerUnreadable, Some(200)));
+        drop(server.end());
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_too_large_is_unreadable_and_its_status_is_kept() {
     let announced =
         "HTTP/1.1 200 OK\r\nContent-Length: 1001\r\n\r\n".to_owned() + &"x".repeat(1001);
