@@ -182,6 +182,19 @@ fn a_younger_server_as_configured_makes_a_forgotten_one_of_an_older_that_is_not(
         "LIVE proven 210"
     );
     assert_eq!(generations(150, SRV), "LIVE proven 210");
+    let beside = |younger: &str| {
+        let older = Values::new()
+            .with(100, 50, 100, "client")
+            .with(210, 100, 150, "python3 /opt/srv.py --old")
+            .served(210, 100);
+        let both = older.with(200, 100, 200, younger).served(200, 100);
+        both.words(210)
+    };
+    assert_eq!(beside(SRV), older);
+    let another_server = beside("docker run -i mcp/boxed");
+    assert_eq!(another_server, "LIVE proven 210");
+    let as_little_configured = beside("python3 /opt/srv.py --older");
+    assert_eq!(as_little_configured, "LIVE proven 210");
 }
 
 #[test]
