@@ -182,6 +182,8 @@ fn a_younger_server_as_configured_makes_a_forgotten_one_of_an_older_that_is_not(
         "LIVE proven 210"
     );
     assert_eq!(generations(150, SRV), "LIVE proven 210");
+    let of_one_moment = generations(200, "python3 /opt/srv.py --old");
+    assert_eq!(of_one_moment, "LIVE proven 210");
     let beside = |younger: &str| {
         let older = Values::new()
             .with(100, 50, 100, "client")

@@ -2,12 +2,12 @@
 
 use clients::Client;
 use inventory::{Closer, Process, Target, TcpState, Wait};
-use model::{Foreign, Known, Wall};
+use model::{Foreign, Known, LinkRole, Wall};
 use verdict::{Also, EndKind, Extent, Finding, Suggest, Verdict, command_text};
 
 use crate::{
     scene::evidence,
-    values::{SRV, Values, configured},
+    values::{SRV, Values, configured, link},
 };
 
 /// A client (100) with its server (200), both in order.
@@ -348,6 +348,57 @@ fn another_server_that_inherited_an_end_neither_uses_it_nor_takes_the_answers() 
         .pipe(2000, Some((301, 9)), Some((200, 0)))
         .pipe(2001, Some((200, 1)), None);
     assert_eq!(no_server.words(200), "LIVE inferred 200");
+}
+
+#[test]
+fn a_client_that_is_dead_by_record_makes_an_orphan_below_a_parent_that_lives() {
+    let below = || {
+        Values::new()
+            .with(90, 50, 20, "launcher")
+            .with(200, 90, 200, SRV)
+            .abandoned(200)
+    };
+    assert_eq!(below().words(200), "DETACHED inferred 200");
+    let recorded = || below().recorded((100, 100), &[(200, 200, 90, SRV)]);
+    assert_eq!(recorded().words(200), "OS_ORPHAN proven 200");
+    let client_lives = recorded().with(100, 50, 100, "client");
+    assert_eq!(client_lives.words(200), "DETACHED inferred 200");
+
+    let by_census = evidence(&of(recorded()));
+    assert!(
+        by_census.contains("the daemon saw it below pid 100, the client of run"),
+        "{by_census}"
+    );
+    let mut of_a_shim = recorded();
+    let shim = link((200, 200), LinkRole::Shim, SRV);
+    of_a_shim.launches[0].chain.insert(0, shim);
+    let by_record = evidence(&of(of_a_shim));
+    assert!(
+        by_record.contains("its client, pid 100 at the start of run"),
+        "{by_record}"
+    );
+}
+
+#[test]
+fn what_nobody_says_to_be_a_server_is_told_so() {
+    let doubt = "no record and no configuration says for sure that it is an MCP server";
+    assert!(!evidence(&of(left())).contains(doubt));
+    let unnamed = left().but(200, |one| one.command = Known::Yes(vec!["x".into()]));
+    assert!(evidence(&of(unnamed)).contains(doubt));
+}
+
+#[test]
+fn a_terminal_that_is_there_takes_the_output_and_one_that_is_gone_does_not() {
+    let writes_to = |path: &str| {
+        let path = Foreign::from(path);
+        Values::new()
+            .with(200, 1, 200, SRV)
+            .pipe(2000, None, Some((200, 0)))
+            .open((200, 1), Target::Terminal { path })
+            .words(200)
+    };
+    assert_eq!(writes_to("/dev/pts/3"), "OS_ORPHAN inferred 200");
+    assert_eq!(writes_to("/dev/pts/3 (deleted)"), "OS_ORPHAN proven 200");
 }
 
 #[test]

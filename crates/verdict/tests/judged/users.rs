@@ -85,3 +85,22 @@ fn a_connection_that_was_closed_or_leads_away_is_nobodys_use() {
         .tcp(Some((300, 9)), Established, USER, OTHER);
     assert_eq!(users(away), "OS_ORPHAN");
 }
+
+#[test]
+fn what_is_not_known_to_be_used_over_its_wire_is_by_whoever_is_connected() {
+    let connected = |values: Values| {
+        values
+            .with(300, 50, 30, "user")
+            .unix(500, None, Some("/tmp/own"), Some((200, 5)))
+            .unix(501, Some(502), Some("/tmp/own"), Some((200, 6)))
+            .unix(502, Some(501), None, Some((300, 9)))
+    };
+    let without_a_wire = Values::new().with(200, 1, 200, SRV);
+    assert_eq!(without_a_wire.clone().words(200), "UNKNOWN unknown 200");
+    assert_eq!(users(connected(without_a_wire)), "SHARED pid 300");
+    let in_use = Values::new()
+        .with(100, 50, 100, "client")
+        .with(200, 100, 200, SRV)
+        .served(200, 100);
+    assert_eq!(users(connected(in_use)), "LIVE");
+}
