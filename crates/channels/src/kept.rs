@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// How long a connection is kept.
-const KEPT_FOR: Duration = Duration::from_secs(3);
+pub(crate) const KEPT_FOR: Duration = Duration::from_secs(3);
 
 /// How many are kept at once; beyond that the oldest goes.
 pub(crate) const MOST_KEPT: usize = 64;

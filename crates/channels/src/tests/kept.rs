@@ -14,7 +14,10 @@ use super::{
     server::{Server, read_request},
     world::{World, ask, credential, get, patient},
 };
-use crate::{Kept, Plan, Policy, Sent, kept::MOST_KEPT};
+use crate::{
+    Kept, Plan, Policy, Sent,
+    kept::{KEPT_FOR, MOST_KEPT},
+};
 
 const RUN: SessionId = SessionId::from_bytes([7; 10]);
 
@@ -226,6 +229,56 @@ allow = ["{method} /builds/*"]
     let mut asked = ask(method, "/builds/1");
     asked.channel = channel.to_owned();
     Policy::parse_draft(&text).unwrap().plan(asked).unwrap()
+}
+
+#[tokio::test]
+async fn what_is_closed_is_gone_and_what_is_another_runs_stays() {
+    let server = Numbering::start(Behind::Nothing, 3);
+    let (world, kept, plan) = (World::new(), Kept::default(), get(server.address));
+    let other = SessionId::from_bytes([8; 10]);
+    assert_eq!(number_of(&world, &kept, &plan).await, "1");
+    assert_eq!(number_in(other, &world, &kept, &plan).await, "2");
+
+    kept.close_of(RUN);
+
+    assert_eq!(kept.count(), 1);
+    assert_eq!(number_in(other, &world, &kept, &plan).await, "2");
+    kept.close();
+    assert_eq!(kept.count(), 0);
+    assert_eq!(number_in(other, &world, &kept, &plan).await, "3");
+    drop(kept);
+    server.thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn each_is_closed_in_its_own_time_whoever_came_meanwhile() {
+    let server = Numbering::start(Behind::Nothing, 3);
+    let (world, kept, plan) = (World::new(), Kept::default(), get(server.address));
+    let other = SessionId::from_bytes([8; 10]);
+    assert_eq!(number_of(&world, &kept, &plan).await, "1");
+    // From here on the time is ours; the others wait for real bytes, which need none.
+    tokio::time::pause();
+    tokio::time::advance(KEPT_FOR - Duration::from_millis(1500)).await;
+    tokio::time::resume();
+    assert_eq!(number_in(other, &world, &kept, &plan).await, "2");
+    assert_eq!(kept.count(), 2);
+
+    tokio::time::pause();
+    let passes = async |time| {
+        tokio::time::advance(time).await;
+        tokio::task::yield_now().await;
+        kept.count()
+    };
+
+    assert_eq!(passes(Duration::from_millis(1600)).await, 1);
+    assert_eq!(passes(KEPT_FOR).await, 0);
+    tokio::time::resume();
+    // And whoever comes after all are gone is looked after again.
+    assert_eq!(number_of(&world, &kept, &plan).await, "3");
+    tokio::time::pause();
+    assert_eq!(passes(KEPT_FOR + Duration::from_millis(1)).await, 0);
+    drop(kept);
+    server.thread.join().unwrap();
 }
 
 #[tokio::test]
