@@ -89,3 +89,19 @@ const HANDS_OUT: [&str; 3] = ["authentication-info", "set-cookie", "set-cookie2"
 
 /// Ids are short; what is longer is something else, and would be kept in the log.
 const LONGEST_ID: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_a_letter_at_least_and_is_no_longer_than_ids_are() {
+        let found = |id: &str| remote_id(format!(r#"{{"id":"{id}"}}"#).as_bytes(), "/id");
+        let longest = "x".repeat(LONGEST_ID);
+
+        assert_eq!(found("7").map(|id| id.raw().to_owned()), Some("7".into()));
+        assert!(found(&longest).is_some());
+        assert_eq!(found(&(longest + "x")), None);
+        assert_eq!(found(""), None);
+    }
+}

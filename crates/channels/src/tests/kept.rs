@@ -239,6 +239,8 @@ async fn what_is_closed_is_gone_and_what_is_another_runs_stays() {
     assert_eq!(number_of(&world, &kept, &plan).await, "1");
     assert_eq!(number_in(other, &world, &kept, &plan).await, "2");
 
+    assert_eq!(format!("{kept:?}"), "Kept(..)");
+
     kept.close_of(RUN);
 
     assert_eq!(kept.count(), 1);
