@@ -28,7 +28,8 @@ use std::{
     io::{BufRead, BufReader, Read, Write, stdout},
     net::TcpStream,
     os::unix::net::UnixStream,
-    time::Instant,
+    thread,
+    time::{Duration, Instant},
 };
 
 use client::{Client, Times};
@@ -38,6 +39,10 @@ use testkit::{Deadline, Target};
 
 /// Repetitions of what starts or ends a process.
 const STARTS: usize = 60;
+
+/// A pause between them, which is not measured: a place is free again a quarter of a second after its connection was
+/// closed, and one client has a quarter of all places.
+const BETWEEN: Duration = Duration::from_millis(10);
 
 /// Calls one behind the other.
 const CALLS: usize = 1_500;
@@ -157,6 +162,7 @@ fn start_times(gate: &Gate) -> Times {
         let client = start(gate);
         let took = begun.elapsed();
         drop(client);
+        thread::sleep(BETWEEN);
         took
     })
 }
@@ -172,6 +178,7 @@ fn exit_times(gate: &Gate) -> Times {
         client.stdout.read_to_end(&mut rest).expect("the end");
         let took = begun.elapsed();
         assert!(client.program.wait(Deadline::usual()).success());
+        thread::sleep(BETWEEN);
         took
     })
 }
