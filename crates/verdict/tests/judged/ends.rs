@@ -232,3 +232,28 @@ fn a_process_on_the_same_input_or_output_is_of_the_unit_and_one_on_the_same_file
     let same_file = left().open((201, 1), file()).open((201, 0), file());
     assert_eq!(members(same_file), 0);
 }
+
+#[test]
+fn what_was_started_with_other_arguments_is_looked_at_only_if_it_has_a_wire_or_hides_it() {
+    let other = || {
+        bare().but(200, |one| {
+            let words = ["python3", "/opt/srv.py", "--http"];
+            one.command = Known::Yes(words.map(Into::into).to_vec());
+        })
+    };
+    assert_eq!(other().words(200), "nothing");
+    assert_eq!(other().served(200, 100).words(200), "LIVE proven 200");
+    let hidden = other().but(200, |one| one.descriptors = Known::unknown("denied"));
+    assert_eq!(hidden.words(200), "UNKNOWN unknown 200");
+}
+
+#[test]
+fn what_lost_both_ends_is_told_of_unless_it_has_ended_or_is_the_kernels() {
+    let lost = |change: fn(&mut inventory::Process)| {
+        let values = Values::new().with(200, 1, 200, "unnamed").abandoned(200);
+        values.but(200, change).words(200)
+    };
+    assert_eq!(lost(|_| ()), "OS_ORPHAN inferred 200");
+    assert_eq!(lost(|one| one.stat = "Z".to_owned()), "ZOMBIE proven 200");
+    assert_eq!(lost(|one| one.kernel_thread = true), "nothing");
+}

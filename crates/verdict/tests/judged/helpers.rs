@@ -182,3 +182,21 @@ fn what_may_not_be_read_is_unknown_and_no_leftover() {
     let renamed = worker().but(300, |one| one.comm = Foreign::from("innocent"));
     assert_eq!(renamed.words(300), "LEFTOVER_CHILD inferred 300");
 }
+
+#[test]
+fn what_has_ended_and_the_kernels_own_are_of_no_unit_whatever_a_record_says() {
+    let worker = |change: fn(&mut inventory::Process)| {
+        let values = Values::new()
+            .with(100, 50, 100, "client")
+            .with(200, 100, 200, SRV)
+            .served(200, 100)
+            .with(300, 1, 300, "worker")
+            .but(300, change)
+            .recorded((100, 100), &[(300, 300, 200, "worker")]);
+        values.words(300)
+    };
+    assert_eq!(worker(|_| ()), "LIVE proven 200");
+    let ended = worker(|one| one.stat = "Z".to_owned());
+    assert_eq!(ended, "ZOMBIE proven 300");
+    assert_eq!(worker(|one| one.kernel_thread = true), "nothing");
+}
