@@ -257,3 +257,39 @@ fn what_lost_both_ends_is_told_of_unless_it_has_ended_or_is_the_kernels() {
     assert_eq!(lost(|one| one.stat = "Z".to_owned()), "ZOMBIE proven 200");
     assert_eq!(lost(|one| one.kernel_thread = true), "nothing");
 }
+
+#[test]
+fn a_process_whose_input_the_one_above_holds_is_of_its_unit_and_a_server_below_a_lost_relay_too() {
+    let relay = |writer| {
+        Values::new()
+            .with(199, 1, 199, "relay")
+            .abandoned(199)
+            .with(300, 50, 30, "other")
+            .with(200, 199, 200, "inner")
+            .pipe(2000, Some((writer, 9)), Some((200, 0)))
+    };
+    assert_eq!(relay(199).words(200), "OS_ORPHAN inferred 199");
+    assert_eq!(relay(300).words(200), "nothing", "another's");
+    let server = |writer| {
+        let words = SRV.split(' ').map(Into::into).collect();
+        let values = relay(writer).but(200, |one| one.command = Known::Yes(words));
+        values.words(200)
+    };
+    assert_eq!(server(199), "OS_ORPHAN proven 199");
+    assert_eq!(server(300), "LIVE inferred 200");
+}
+
+#[test]
+fn a_launcher_is_of_the_unit_of_what_it_launches_and_of_no_other_servers() {
+    let boxed = "docker run -i mcp/boxed";
+    let below = |line: &str| {
+        let values = Values::new()
+            .with(100, 50, 100, "client")
+            .with(199, 100, 199, boxed)
+            .served(199, 100)
+            .with(200, 199, 200, line);
+        values.served(200, 199).words(200)
+    };
+    assert_eq!(below(boxed), "LIVE proven 199");
+    assert_eq!(below(SRV), "LIVE proven 200");
+}

@@ -143,6 +143,10 @@ fn a_container_goes_by_the_container_client_that_was_started_last_before_it() {
     assert_eq!(dead(1500, "docker ps").words(300), "nothing");
     assert_eq!(dead(1500, "x run").words(300), "nothing");
     assert_eq!(dead(1500, "python3 /usr/bin/docker run x").words(300), left);
+    let mut other_boot = dead(1500, RUN);
+    let seen = &mut other_boot.launches[0].children[0];
+    seen.process.id.boot_id = "another".to_owned();
+    assert_eq!(other_boot.words(300), "nothing");
     let no_engine = container("bash").recorded((100, 100), &[(200, 1500, 100, RUN)]);
     assert_eq!(no_engine.words(300), "nothing");
     let of_podman = container("conmon").recorded((100, 100), &[(200, 1500, 100, "podman run x")]);

@@ -3,11 +3,14 @@
 use clients::Client;
 use inventory::{Closer, Process, Target, TcpState, Wait};
 use model::{Foreign, Known, LinkRole, Wall};
-use verdict::{Also, EndKind, Extent, Finding, Suggest, Verdict, command_text};
+use verdict::{
+    Also, AuthorityLevel, Confidence, EndKind, Extent, Finding, Fits, Suggest, Verdict,
+    command_text,
+};
 
 use crate::{
     scene::evidence,
-    values::{SRV, Values, configured, link},
+    values::{SRV, Values, configured, id, link},
 };
 
 /// A client (100) with its server (200), both in order.
@@ -111,6 +114,44 @@ fn what_will_wake_by_itself_is_told_of_what_is_left_over_only() {
 }
 
 #[test]
+fn a_timer_the_main_thread_or_another_says_what_wakes_it_the_first_that_does() {
+    let wakes = |change: fn(&mut Closer), timers: &[u64]| {
+        let mut values = left().closer(200, change);
+        for (fd, millis) in (5..).zip(timers) {
+            let name = Foreign::from("anon_inode:[timerfd]");
+            values = values.open((200, fd), Target::Kernel { name });
+            values = values.but(200, |one| {
+                let Known::Yes(open) = &mut one.descriptors else {
+                    return;
+                };
+                open.last_mut().unwrap().wakes_in_ms = Some(*millis);
+            });
+        }
+        let text = evidence(&of(values));
+        let mut lines = text.lines();
+        let how = lines.find_map(|line| line.strip_prefix("pid 200 will wake by itself: "));
+        how.unwrap_or_default().to_owned()
+    };
+    let timer = "its timer at descriptor 6 goes off in 400 ms";
+    assert_eq!(wakes(|_| (), &[500, 400]), timer);
+    let main = |one: &mut Closer| {
+        let at_most_ms = 30;
+        one.waits = Known::Yes(Wait::OthersOrTime { at_most_ms });
+    };
+    assert_eq!(wakes(main, &[500, 400]), timer);
+    assert_eq!(wakes(main, &[]), "it waits for 30 ms at most");
+    let until = |one: &mut Closer| one.waits = Known::Yes(Wait::OthersOrUntil);
+    assert_eq!(wakes(until, &[]), "it waits for others, or until a time");
+    let thread = |one: &mut Closer| {
+        let thread = |thread, wait| inventory::ThreadWait { thread, wait };
+        one.waits = Known::Yes(Wait::Others);
+        one.wakers = Known::Yes(vec![thread(7, Wait::Unclear), thread(8, Wait::Time)]);
+    };
+    assert_eq!(wakes(thread, &[]), "its thread 8 sleeps for a time");
+    assert_eq!(wakes(|one| one.waits = Known::Yes(Wait::Nothing), &[]), "");
+}
+
+#[test]
 fn what_a_process_is_called_is_its_command_line_or_why_there_is_none() {
     let text = |command| {
         let root = of(left().but(200, |one| one.command = command)).root;
@@ -198,6 +239,10 @@ fn what_has_ended_is_told_of_below_a_server_a_client_and_nobody_else() {
         assert_eq!(ended(ppid), "ZOMBIE proven 500", "{ppid}");
     }
     assert_eq!(ended(50), "nothing");
+    let of_a_servers_line = in_use()
+        .with(500, 50, 500, SRV)
+        .but(500, |one| one.stat = "Z".to_owned());
+    assert_eq!(of_a_servers_line.words(500), "nothing");
 }
 
 #[test]
@@ -250,6 +295,40 @@ fn a_server_is_called_as_it_is_configured_and_in_what_other_places_too() {
     assert_eq!(weak, Some((true, verdict::EvidenceStrength::Weak)));
     let plain = weights(&plain);
     assert_eq!(plain, Some((false, verdict::EvidenceStrength::Medium)));
+}
+
+#[test]
+fn what_fits_two_servers_as_little_is_said_to_fit_several() {
+    let fits = |others: &str| {
+        let mut values = in_use().but(200, |one| {
+            let words = ["python3", "/opt/srv.py", "--http"];
+            one.command = Known::Yes(words.map(Foreign::from).to_vec());
+        });
+        let text = format!(r#"{{"mcpServers": {{"other": {others}}}}}"#);
+        values
+            .expected
+            .extend(configured(Client::ClaudeCode, &text));
+        of(values).server.unwrap().fits
+    };
+    let other_line = fits(r#"{"command": "python3", "args": ["/opt/srv.py", "--sse"]}"#);
+    assert_eq!(other_line, Fits::Ambiguous);
+    let same_line = fits(r#"{"command": "python3", "args": ["/opt/srv.py", "--stdio"]}"#);
+    assert_eq!(same_line, Fits::Weak);
+    let another = fits(r#"{"command": "node", "args": ["other.js"]}"#);
+    assert_eq!(another, Fits::Weak);
+}
+
+#[test]
+fn a_later_holder_of_a_shims_number_is_of_no_run() {
+    let session = |start| {
+        let mut values = in_use().recorded((100, 100), &[]);
+        values.launches[0]
+            .chain
+            .insert(0, link((200, start), LinkRole::Shim, SRV));
+        of(values).session.is_some()
+    };
+    assert!(session(200));
+    assert!(!session(199));
 }
 
 #[test]
@@ -380,6 +459,62 @@ fn a_client_that_is_dead_by_record_makes_an_orphan_below_a_parent_that_lives() {
 }
 
 #[test]
+fn a_process_that_was_told_of_can_be_found_again_by_its_start_and_inode() {
+    let told = |inode| {
+        let root = of(left().but(200, |one| one.id.pidfd_inode = inode)).root;
+        (root.start.clone(), root.identity("a boot").unwrap())
+    };
+    let expected = |pidfd_inode| model::ProcessId {
+        pidfd_inode,
+        ..id(200, 200)
+    };
+    assert_eq!(told(Some(7)), ("200.7".to_owned(), expected(Some(7))));
+    assert_eq!(told(None), ("200".to_owned(), expected(None)));
+    assert_eq!(of(left()).id, "f-200-200");
+}
+
+#[test]
+fn the_words_of_a_report_are_those_of_its_json() {
+    fn json<T: serde::Serialize>(word: T) -> String {
+        let json = serde_json::to_value(word).unwrap();
+        json.as_str().unwrap().to_owned()
+    }
+    for level in [
+        AuthorityLevel::Unknown,
+        AuthorityLevel::NoneSeen,
+        AuthorityLevel::Refused,
+        AuthorityLevel::Reachable,
+        AuthorityLevel::Held,
+    ] {
+        assert_eq!(level.word(), json(level));
+    }
+    for confidence in [
+        Confidence::Unknown,
+        Confidence::Suspected,
+        Confidence::Inferred,
+        Confidence::Proven,
+    ] {
+        assert_eq!(confidence.word(), json(confidence));
+    }
+    for verdict in [
+        Verdict::LogicalOrphan,
+        Verdict::OsOrphan,
+        Verdict::OrphanHeldOpen,
+        Verdict::Detached,
+        Verdict::LeftoverChild,
+        Verdict::LogicalOrphanSuspect,
+        Verdict::Unknown,
+        Verdict::Zombie,
+        Verdict::Recycled,
+        Verdict::Shared,
+        Verdict::Managed,
+        Verdict::Live,
+    ] {
+        assert_eq!(verdict.word(), json(verdict));
+    }
+}
+
+#[test]
 fn what_nobody_says_to_be_a_server_is_told_so() {
     let doubt = "no record and no configuration says for sure that it is an MCP server";
     assert!(!evidence(&of(left())).contains(doubt));
@@ -424,7 +559,7 @@ fn a_parent_whose_descriptors_could_not_be_read_may_hold_what_is_not_seen() {
     assert_eq!(at_its_end().words(200), "DETACHED inferred 200");
     let found = of(at_its_end().but(100, hidden));
     assert_eq!(found.verdict, Verdict::Detached);
-    assert_eq!(found.confidence, verdict::Confidence::Suspected);
+    assert_eq!(found.confidence, Confidence::Suspected);
     assert!(!evidence(&found).contains("holds no end"));
     assert_eq!(found.transport.stdin.kind, EndKind::Pipe);
 }
