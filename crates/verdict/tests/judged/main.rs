@@ -2,6 +2,8 @@
 //! for what real processes would have to be waited for.
 
 #[cfg(test)]
+mod cases;
+#[cfg(test)]
 mod ends;
 #[cfg(test)]
 mod helpers;
