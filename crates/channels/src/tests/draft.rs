@@ -37,6 +37,21 @@ fn example() -> Policy {
 }
 
 #[test]
+fn a_channel_tells_its_kind_its_secret_and_what_it_allows() {
+    let policy = example();
+    let channel = policy.channel("builds").unwrap();
+    let allow: Vec<String> = channel.operations()[0]
+        .allow()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+
+    assert_eq!(channel.kind(), "http");
+    assert_eq!(channel.secret().map(|name| name.as_str()), Some("ci-token"));
+    assert_eq!(allow, ["POST /forceschedulers/*"]);
+}
+
+#[test]
 fn the_documented_example_is_read() {
     let policy = example();
 
