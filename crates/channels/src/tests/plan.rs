@@ -164,6 +164,17 @@ fn headers_and_query_are_taken_up_to_eight_kibibytes_and_no_further() {
 }
 
 #[test]
+fn a_body_is_taken_up_to_four_mebibytes_and_no_further_and_is_never_shown() {
+    let bytes = |length: usize| plan(|ask| ask.body = Some(vec![b'x'; length]));
+
+    assert!(bytes((4 << 20) + 1).is_err());
+    let shown = format!("{:?}", bytes(4 << 20).unwrap());
+
+    assert!(shown.starts_with("Plan { target: Target {"), "{shown}");
+    assert!(shown.ends_with(", .. }") && shown.len() < 500, "{shown}");
+}
+
+#[test]
 fn a_header_that_cannot_be_sent_is_malformed() {
     for (name, value) in [
         ("X A", "x"),
