@@ -186,6 +186,8 @@ fn a_header_that_cannot_be_sent_is_malformed() {
         let why = plan(|ask| ask.headers.push((text(name), text(value)))).unwrap_err();
         assert!(matches!(why, Denial::Malformed { .. }), "{name}: {why:?}");
     }
+    let most = (0..64).map(|n| (format!("x-{n}"), String::new())).collect();
+    assert!(plan(|ask| ask.headers = most).is_ok());
     let many = (0..65).map(|n| (format!("x-{n}"), String::new())).collect();
     assert!(matches!(
         plan(|ask| ask.headers = many),
@@ -341,4 +343,10 @@ proptest! {
         };
         let _ = policy().plan(asked);
     }
+}
+
+#[test]
+fn certificates_are_told_apart_by_the_beginning_of_their_digest() {
+    // FIPS 180-4, the example of one block.
+    assert_eq!(crate::plan::short_digest(b"abc"), "sha256 ba7816bf8f01cfea");
 }
