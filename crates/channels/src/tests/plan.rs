@@ -170,6 +170,8 @@ fn a_body_is_taken_up_to_four_mebibytes_and_no_further_and_is_never_shown() {
     assert!(bytes((4 << 20) + 1).is_err());
     let shown = format!("{:?}", bytes(4 << 20).unwrap());
 
+    let plan = bytes(0).unwrap();
+    assert_eq!(plan.secret().map(|name| name.as_str()), Some("token"));
     assert!(shown.starts_with("Plan { target: Target {"), "{shown}");
     assert!(shown.ends_with(", .. }") && shown.len() < 500, "{shown}");
 }
