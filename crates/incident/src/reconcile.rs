@@ -2,7 +2,7 @@
 
 use model::{CallId, CallState, Known, ProcessId};
 use serde::{Deserialize, Serialize};
-use supervise::{EndRecord, Respawn};
+use supervise::Respawn;
 use sys::process::Handle;
 
 use crate::{
@@ -111,8 +111,13 @@ impl Terminated {
     }
 
     fn came_back(&self, desk: &mut Desk<'_>) -> Known<Vec<Respawn>> {
-        let ended: Vec<EndRecord> = all_ended(&self.case);
-        let now = match came_back(&ended, desk.eyes) {
+        let passes: Vec<_> = self
+            .case
+            .steps()
+            .filter_map(|step| step.body.terminate())
+            .map(|body| (body.ended.as_slice(), &body.before))
+            .collect();
+        let now = match came_back(&passes, desk.eyes) {
             Known::Yes(now) => now,
             unknown @ Known::Unknown { .. } => return unknown,
         };
@@ -164,13 +169,6 @@ fn left(case: &Case) -> (Vec<ProcessId>, Vec<String>) {
         }
     }
     (left, unclear)
-}
-
-fn all_ended(case: &Case) -> Vec<EndRecord> {
-    case.steps()
-        .filter_map(|step| Some(step.body.terminate()?.ended.clone()))
-        .flatten()
-        .collect()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use model::{Foreign, Known, ProcessId, ProcessRef, Wall};
 use serde::{Deserialize, Serialize};
 use supervise::{
-    EndRecord, Evidence, Family, NotATarget, Plan, Respawn, Sighting, Standing, Target, respawned,
-    terminate,
+    Before, EndRecord, Evidence, Family, NotATarget, Plan, Respawn, Sighting, Standing, Target,
+    respawned, terminate,
 };
 use sys::process::Handle;
 
@@ -59,6 +59,9 @@ pub struct Terminate {
     pub force: Option<Foreign>,
     /// What was done to each and what came of it.
     pub ended: Vec<EndRecord>,
+    /// Who was there before the first signal; empty where that could not be seen.
+    #[serde(default)]
+    pub before: Before,
     /// Processes that were not signalled at all.
     pub not_signalled: Vec<NotSignalled>,
     /// Who came back.
@@ -127,6 +130,7 @@ impl Confirmed {
             eyes: &mut *desk.eyes,
             evidence: Vec::new(),
         };
+        let before = before(brood.eyes);
         let ended = terminate(targets, plan, &mut brood, desk.clock);
         evidence.append(&mut brood.evidence);
         let body = Terminate {
@@ -135,8 +139,9 @@ impl Confirmed {
                 .force
                 .as_ref()
                 .map(|force| Foreign::new(force.reason())),
-            respawned: watch(&ended, ending.watch, desk.eyes),
+            respawned: watch((&ended, &before), ending.watch, desk.eyes),
             ended,
+            before,
             not_signalled,
         };
         self.case.append(desk, evidence, Body::Terminate(body))?;
@@ -225,13 +230,24 @@ fn adopt(case: &Case, kept: &mut Vec<EvidenceFile>, process: &ProcessRef) -> Opt
     Some(target)
 }
 
-fn watch(ended: &[EndRecord], at_most: Duration, eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
-    if !ended.iter().any(EndRecord::is_gone) {
+/// Whoever cannot be seen now is taken for somebody new later: rather one question too many.
+fn before(eyes: &mut dyn Eyes) -> Before {
+    let look = eyes.look().ok();
+    let processes = look.iter().flat_map(|look| &look.processes);
+    Before::of(processes.map(|sight| &sight.process.id))
+}
+
+fn watch(
+    pass: (&[EndRecord], &Before),
+    at_most: Duration,
+    eyes: &mut dyn Eyes,
+) -> Known<Vec<Respawn>> {
+    if !pass.0.iter().any(EndRecord::is_gone) {
         return Known::Yes(Vec::new());
     }
     let until = std::time::Instant::now() + at_most;
     loop {
-        let found = came_back(ended, eyes);
+        let found = came_back(&[pass], eyes);
         let nobody = found.value().is_some_and(Vec::is_empty);
         if !nobody || std::time::Instant::now() >= until {
             return found;
@@ -240,8 +256,12 @@ fn watch(ended: &[EndRecord], at_most: Duration, eyes: &mut dyn Eyes) -> Known<V
     }
 }
 
-/// Looks once for processes that somebody started in the place of ended ones.
-pub(crate) fn came_back(ended: &[EndRecord], eyes: &mut dyn Eyes) -> Known<Vec<Respawn>> {
+/// Looks once for processes that somebody started in the place of ended ones: those that each pass ended, beside those
+/// that were there before it.
+pub(crate) fn came_back(
+    passes: &[(&[EndRecord], &Before)],
+    eyes: &mut dyn Eyes,
+) -> Known<Vec<Respawn>> {
     let look = match eyes.look() {
         Ok(look) => look,
         Err(error) => return Known::unknown(error.to_string()),
@@ -251,7 +271,8 @@ pub(crate) fn came_back(ended: &[EndRecord], eyes: &mut dyn Eyes) -> Known<Vec<R
         parent: sight.parent,
     };
     let all: Vec<Sighting> = look.processes.into_iter().map(sighting).collect();
-    let mut found = respawned(ended, &all);
+    let in_place = |(ended, before): &(&[EndRecord], &Before)| respawned(ended, before, &all);
+    let mut found: Vec<Respawn> = passes.iter().flat_map(in_place).collect();
     found.retain(|respawn| !eyes.is_in_use(&respawn.now.id));
     Known::Yes(found)
 }

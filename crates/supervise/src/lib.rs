@@ -22,6 +22,6 @@ pub use plan::{Force, NoReason, Plan};
 pub use record::{
     Delivery, End, EndRecord, FORCED, Forced, HowEnded, Origin, Remains, Sent, Signal,
 };
-pub use respawn::{Respawn, Sighting, respawned};
+pub use respawn::{Before, Respawn, Sighting, respawned};
 pub use target::{Evidence, NotATarget, Standing, Target};
 pub use terminate::{Alone, Family, terminate};

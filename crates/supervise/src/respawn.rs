@@ -25,14 +25,47 @@ pub struct Respawn {
     pub by: ProcessId,
 }
 
-/// Returns the processes that have the command and the parent of an ended one and were started later.
+/// Who was there before the first signal: nobody of them came in anybody's place.
+///
+/// Kept as the start of the youngest, and whoever began with it in the same clock tick.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Before {
+    youngest: u64,
+    with_it: Vec<ProcessId>,
+}
+
+impl Before {
+    /// Remembers the processes of a look.
+    #[must_use]
+    pub fn of<'a>(seen: impl IntoIterator<Item = &'a ProcessId> + Clone) -> Self {
+        let starts = seen.clone().into_iter().map(|id| id.start_ticks);
+        let youngest = starts.max().unwrap_or_default();
+        let with_it = seen.into_iter().filter(|id| id.start_ticks == youngest);
+        Self {
+            youngest,
+            with_it: with_it.cloned().collect(),
+        }
+    }
+
+    /// Tells whether a process was there. One that has the start of an older one must have been.
+    #[must_use]
+    pub fn had(&self, id: &ProcessId) -> bool {
+        id.start_ticks < self.youngest || self.with_it.iter().any(|one| one.same(id))
+    }
+}
+
+/// Returns the processes that have the command and the parent of an ended one and were not there before it was ended.
 ///
 /// The parent must be the very same process: a number that was given out again is another parent.
 #[must_use]
-pub fn respawned(ended: &[EndRecord], now: &[Sighting]) -> Vec<Respawn> {
+pub fn respawned(ended: &[EndRecord], before: &Before, now: &[Sighting]) -> Vec<Respawn> {
     let gone = ended.iter().filter(|record| record.is_gone());
-    gone.flat_map(|record| now.iter().filter_map(|seen| replaces(record, seen)))
-        .collect()
+    let new = |seen: &&Sighting| !before.had(&seen.process.id);
+    gone.flat_map(|record| {
+        let all = now.iter().filter(new);
+        all.filter_map(|seen| replaces(record, seen))
+    })
+    .collect()
 }
 
 fn replaces(record: &EndRecord, seen: &Sighting) -> Option<Respawn> {

@@ -15,8 +15,8 @@ use sys::{clock::SystemClock, process::Handle};
 use testkit::{Deadline, Held, World, wait_until};
 
 use crate::{
-    Alone, Delivery, End, EndRecord, Evidence, Family, Force, HowEnded, NotATarget, Origin, Plan,
-    Remains, Sighting, Signal, Standing, Target, respawned, terminate,
+    Alone, Before, Delivery, End, EndRecord, Evidence, Family, Force, HowEnded, NotATarget, Origin,
+    Plan, Remains, Sighting, Signal, Standing, Target, respawned, terminate,
 };
 
 /// A Python program that says when it is ready and then waits for signals.
@@ -437,10 +437,9 @@ fn a_supervisor_that_starts_it_again_is_named() {
         parent: Some(Handle::open(std::process::id()).unwrap().id().clone()),
     };
 
-    let found = respawned(
-        std::slice::from_ref(&ended),
-        &[sighting(&again), sighting(&other)],
-    );
+    let ended = std::slice::from_ref(&ended);
+    let nobody = Before::default();
+    let found = respawned(ended, &nobody, &[sighting(&again), sighting(&other)]);
 
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].now.id.pid, again.pid());
@@ -452,8 +451,31 @@ fn a_supervisor_that_starts_it_again_is_named() {
             parent,
             ..sighting(&again)
         };
-        assert_eq!(respawned(std::slice::from_ref(&ended), &[elsewhere]), []);
+        assert_eq!(respawned(ended, &nobody, &[elsewhere]), []);
     }
+    let there = Before::of([&sighting(&again).process.id]);
+    assert_eq!(respawned(ended, &there, &[sighting(&again)]), []);
+}
+
+#[test]
+fn who_was_there_before_is_told_from_who_came_in_the_same_tick() {
+    let id = |pid, start_ticks| ProcessId {
+        boot_id: "boot".to_owned(),
+        pid,
+        start_ticks,
+        pidfd_inode: None,
+    };
+    let (old, young, twin) = (id(1, 5), id(2, 7), id(3, 7));
+
+    let before = Before::of([&old, &young, &twin]);
+
+    for there in [&old, &young, &twin, &id(9, 6)] {
+        assert!(before.had(there), "{there:?}");
+    }
+    for new in [id(4, 7), id(5, 8)] {
+        assert!(!before.had(&new), "{new:?}");
+    }
+    assert!(!Before::of([]).had(&old));
 }
 
 #[test]

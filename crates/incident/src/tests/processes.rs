@@ -67,6 +67,20 @@ fn a_process_that_somebody_starts_again_makes_the_incident_respawned() {
     end_child_of(supervisor.pid());
 }
 
+/// As of hundreds of equal leftovers, one of which is ended to see what happens.
+#[test]
+fn an_equal_one_of_the_same_parent_that_was_there_before_has_not_come_back() {
+    let mut scene = Scene::new(Fake::with_run(session()));
+    let held = scene.program("import os; equal = 1");
+    let twin = scene.program("import os; equal = 1");
+
+    let done = scene.contain(&[held.pid()], &gentle());
+
+    assert_eq!(done.state(), State::Contained);
+    assert_eq!(json(done.case())["follow_up"], serde_json::json!([]));
+    drop(twin);
+}
+
 /// Waits for a child that runs its own program: between fork and exec it still has its parent's command line.
 fn child_of(pid: u32) -> u32 {
     testkit::wait_for("a child", testkit::Deadline::usual(), || {
