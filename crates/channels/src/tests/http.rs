@@ -12,7 +12,7 @@ use super::{
     server::{Server, answering, read_request, read_to_close},
     world::{SECRET, World, ask, credential, get, patient, policy_for, post, short},
 };
-use crate::{Answer, ConnectError, Kept, NotSent, Sent, connect};
+use crate::{Answer, ConnectError, NotSent, Sent, connect};
 
 fn answered(sent: Sent) -> Answer {
     match sent {
@@ -344,34 +344,6 @@ async fn a_call_that_is_revoked_before_sending_sends_nothing() {
     );
     drop(connection);
     assert_eq!(server.end(), b"");
-}
-
-#[tokio::test]
-async fn a_connection_whose_call_was_revoked_meanwhile_is_not_kept() {
-    for (is_revoked, kept_then) in [(false, 1), (true, 0)] {
-        let server = Server::start(|mut stream| {
-            read_request(&mut stream);
-            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-            stream.write_all(answer).unwrap();
-            read_to_close(&mut stream)
-        });
-        let (world, kept) = (World::new(), Kept::default());
-        let plan = get(server.address);
-        let permit = world.permit(&plan).await;
-        let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
-        let cleared = world.clear(permit);
-        let sent = connection.send(&cleared, Some(credential(&plan))).await;
-        assert!(matches!(sent, Sent::Answered(_)), "{sent:?}");
-        if is_revoked {
-            world.revoke();
-        }
-
-        kept.keep(world.run(), connection, &cleared).await;
-
-        assert_eq!(kept.count(), kept_then);
-        kept.close();
-        server.end();
-    }
 }
 
 #[tokio::test]

@@ -11,11 +11,11 @@ use std::{
 use model::SessionId;
 
 use super::{
-    server::{Server, read_request},
+    server::{Server, read_request, read_to_close},
     world::{World, ask, credential, get, patient},
 };
 use crate::{
-    Kept, Plan, Policy, Sent,
+    Kept, Plan, Policy, Sent, connect,
     kept::{KEPT_FOR, MOST_KEPT},
 };
 
@@ -300,4 +300,32 @@ async fn of_too_many_the_oldest_is_closed() {
     assert_eq!(again, (MOST_KEPT + 2).to_string(), "the first is closed");
     drop(kept);
     server.thread.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_whose_call_was_revoked_meanwhile_is_not_kept() {
+    for (is_revoked, kept_then) in [(false, 1), (true, 0)] {
+        let server = Server::start(|mut stream| {
+            read_request(&mut stream);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+            stream.write_all(answer).unwrap();
+            read_to_close(&mut stream)
+        });
+        let (world, kept) = (World::new(), Kept::default());
+        let plan = get(server.address);
+        let permit = world.permit(&plan).await;
+        let mut connection = connect(&permit, &plan, &patient()).await.unwrap();
+        let cleared = world.clear(permit);
+        let sent = connection.send(&cleared, Some(credential(&plan))).await;
+        assert!(matches!(sent, Sent::Answered(_)), "{sent:?}");
+        if is_revoked {
+            world.revoke();
+        }
+
+        kept.keep(world.run(), connection, &cleared).await;
+
+        assert_eq!(kept.count(), kept_then);
+        kept.close();
+        server.end();
+    }
 }
