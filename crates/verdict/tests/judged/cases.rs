@@ -7,21 +7,8 @@ use verdict::{AuthorityLevel, Confidence, EndKind, Finding, Fits, Verdict};
 
 use crate::{
     scene::evidence,
-    values::{SRV, Values, configured, id, link},
+    values::{SRV, Values, configured, id, in_use, left, link},
 };
-
-/// A client (100) with its server (200), both in order.
-fn in_use() -> Values {
-    Values::new()
-        .with(100, 50, 100, "client")
-        .with(200, 100, 200, SRV)
-        .served(200, 100)
-}
-
-/// A server (200) whose client is gone.
-fn left() -> Values {
-    Values::new().with(200, 1, 200, SRV).abandoned(200)
-}
 
 fn of(values: Values) -> Finding {
     values.told(200).unwrap()

@@ -5,20 +5,7 @@ use inventory::Process;
 use model::{Foreign, Known, LinkRole, SessionState, Wall};
 use verdict::{EvidenceSource, Finding};
 
-use crate::values::{SRV, Values, link};
-
-/// A client (100) with its server (200), both in order.
-fn in_use() -> Values {
-    Values::new()
-        .with(100, 50, 100, "client")
-        .with(200, 100, 200, SRV)
-        .served(200, 100)
-}
-
-/// A server (200) whose client is gone.
-fn left() -> Values {
-    Values::new().with(200, 1, 200, SRV).abandoned(200)
-}
+use crate::values::{SRV, Values, in_use, left, link};
 
 fn of(found: &Finding, source: EvidenceSource) -> String {
     let told = found.evidence.iter().filter(|one| one.source == source);

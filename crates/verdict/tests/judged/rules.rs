@@ -3,20 +3,7 @@
 use inventory::{Access, Descriptor, Target};
 use model::{Foreign, Known, LinkRole};
 
-use crate::values::{SRV, Values, link};
-
-/// A client (100) with its server (200), both in order.
-fn in_use() -> Values {
-    Values::new()
-        .with(100, 50, 100, "client")
-        .with(200, 100, 200, SRV)
-        .served(200, 100)
-}
-
-/// A server (200) whose client is gone.
-fn left() -> Values {
-    Values::new().with(200, 1, 200, SRV).abandoned(200)
-}
+use crate::values::{SRV, Values, in_use, left, link};
 
 #[test]
 fn a_held_wire_is_in_use_and_an_abandoned_one_left_over() {

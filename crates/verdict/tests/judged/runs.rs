@@ -2,15 +2,7 @@
 
 use model::{Known, LinkRole, LinkSeen, SessionState, Wall};
 
-use crate::values::{SRV, Values, link};
-
-/// A client (100) with its server (200), both in order.
-fn in_use() -> Values {
-    Values::new()
-        .with(100, 50, 100, "client")
-        .with(200, 100, 200, SRV)
-        .served(200, 100)
-}
+use crate::values::{Values, in_use, link};
 
 /// A shim (200) of a client (100) below something else (40), which is not there any more.
 fn gone_above(line: &str) -> Values {

@@ -6,21 +6,8 @@ use verdict::{Also, Extent, Finding, Suggest, Verdict, command_text};
 
 use crate::{
     scene::evidence,
-    values::{SRV, Values},
+    values::{SRV, Values, in_use, left},
 };
-
-/// A client (100) with its server (200), both in order.
-fn in_use() -> Values {
-    Values::new()
-        .with(100, 50, 100, "client")
-        .with(200, 100, 200, SRV)
-        .served(200, 100)
-}
-
-/// A server (200) whose client is gone.
-fn left() -> Values {
-    Values::new().with(200, 1, 200, SRV).abandoned(200)
-}
 
 fn of(values: Values) -> Finding {
     values.told(200).unwrap()

@@ -34,6 +34,19 @@ pub(crate) struct Values {
 /// All of it is of one user, in one session, at one moment.
 const SESSION: u32 = 50;
 
+/// A client (100) with its server (200), both in order.
+pub(crate) fn in_use() -> Values {
+    Values::new()
+        .with(100, 50, 100, "client")
+        .with(200, 100, 200, SRV)
+        .served(200, 100)
+}
+
+/// A server (200) whose client is gone.
+pub(crate) fn left() -> Values {
+    Values::new().with(200, 1, 200, SRV).abandoned(200)
+}
+
 impl Values {
     /// A machine with its init, a session, and a shell in it.
     pub(crate) fn new() -> Self {
